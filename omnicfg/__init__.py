@@ -1,0 +1,61 @@
+"""omnicfg: compile, check, diff and serve deploy profiles of multi-stage omni models.
+
+>>> import omnicfg
+>>> plan = omnicfg.resolve("qwen3_omni_moe", platform="cuda")
+>>> plan.to_dict()["stages"][0]["engine_args"]["enable_prefix_caching"]
+True
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from omnicfg.check import validate
+    from omnicfg.diagnostics import Diagnostic, Severity
+    from omnicfg.compare import Change, diff
+    from omnicfg.errors import OmnicfgError, ResolveError, ServeError, UsageError
+    from omnicfg.plan import Plan
+    from omnicfg.compiler import resolve
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Change",
+    "Diagnostic",
+    "OmnicfgError",
+    "Plan",
+    "ResolveError",
+    "ServeError",
+    "Severity",
+    "UsageError",
+    "__version__",
+    "diff",
+    "resolve",
+    "validate",
+]
+
+_HOMES = {
+    "Change": "omnicfg.compare",
+    "Diagnostic": "omnicfg.diagnostics",
+    "OmnicfgError": "omnicfg.errors",
+    "Plan": "omnicfg.plan",
+    "ResolveError": "omnicfg.errors",
+    "ServeError": "omnicfg.errors",
+    "Severity": "omnicfg.diagnostics",
+    "UsageError": "omnicfg.errors",
+    "diff": "omnicfg.compare",
+    "resolve": "omnicfg.compiler",
+    "validate": "omnicfg.check",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import public names on first use, so that ``import omnicfg`` costs nothing."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'omnicfg' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,58 @@
+"""The shipped profiles by name."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+from omnicfg.catalog.paths import profiles_dir
+from omnicfg.errors import UsageError
+from omnicfg.near import near
+
+
+@functools.cache
+def library() -> dict[str, Path]:
+    """Profile name (the file's stem) → its file."""
+    return {path.stem: path for path in sorted(profiles_dir().glob("*.yaml"))}
+
+
+def find_profile(profile: str | Path) -> tuple[Path, str]:
+    """The file behind a path or a library name, and how to show it. Raises :class:`UsageError` with near names.
+
+    A file that exists wins over a library name. Names match with ``-`` and ``_`` alike, with or without ``.yaml``.
+    """
+    path = Path(profile)
+    text = str(profile)
+    try:
+        exists = path.is_file()
+    except (OSError, ValueError):
+        exists = False
+    if exists:
+        return path, text
+    named = _by_name(text)
+    if named is not None:
+        return named, named.name
+    if path.is_dir():
+        raise UsageError(f"`{text}` is a directory", "Name one profile; `omnicfg validate` takes directories.")
+    raise UsageError(f"no profile `{text}`: neither a file nor a name of the shipped library", _hint(text, path))
+
+
+def _by_name(text: str) -> Path | None:
+    if "/" in text or "\\" in text:
+        return None
+    stem = text.removesuffix(".yaml").replace("-", "_").lower()
+    return {name.replace("-", "_").lower(): path for name, path in library().items()}.get(stem)
+
+
+def _hint(text: str, path: Path) -> str:
+    try:
+        siblings = [entry.name for entry in path.parent.glob("*.y*ml")] if path.parent.is_dir() else []
+    except (OSError, ValueError):
+        siblings = []
+    close = near(path.name, siblings)
+    if close:
+        return f"Did you mean `{path.parent / close}`?"
+    close = near(path.name.removesuffix(".yaml"), library())
+    if close:
+        return f"Did you mean `{close}`?"
+    return "`omnicfg profiles` lists the shipped names."

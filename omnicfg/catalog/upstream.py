@@ -1,0 +1,83 @@
+"""vLLM-Omni's deploy language and pipeline topologies, as exported from a release (``omnicfg.export.vllm_omni``)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from omnicfg.catalog.paths import load_json, profiles_dir
+
+VLLM_OMNI: Final = "0.30.0"
+_DIRECTORY: Final = f"schemas/vllm-omni/{VLLM_OMNI}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Field:
+    """One field of the deploy schema: its annotation as text, its default, and its line in upstream's source."""
+
+    name: str
+    type: str
+    default: Any
+    line: int
+
+
+@dataclass(frozen=True)
+class DeploySchema:
+    """The deploy language of one vLLM-Omni release."""
+
+    source: str
+    deploy_fields: Mapping[str, Field]
+    stage_fields: Mapping[str, Field]
+    duplex_fields: Mapping[str, Field]
+    reserved_keys: frozenset[str]
+    deep_merge_keys: frozenset[str]
+    pipeline_wide: tuple[str, ...]
+    platforms: tuple[str, ...]
+    model_runners: tuple[str, ...]
+    v2_refused_on: frozenset[str]
+    execution_types: Mapping[str, Mapping[str, Any]]
+    owners: Mapping[str, frozenset[str]]
+    raw: Mapping[str, Any]
+
+
+@functools.cache
+def deploy_schema() -> DeploySchema:
+    """The schema that profiles are written in."""
+    raw = load_json(f"{_DIRECTORY}/deploy.json")
+    return DeploySchema(
+        source="vllm_omni/config/stage_config.py",
+        deploy_fields=_fields(raw["deploy_fields"]),
+        stage_fields=_fields(raw["stage_fields"]),
+        duplex_fields=_fields(raw["duplex_session_fields"]),
+        reserved_keys=frozenset(raw["stage_reserved_keys"]),
+        deep_merge_keys=frozenset(raw["deep_merge_keys"]),
+        pipeline_wide=tuple(raw["pipeline_wide_engine_fields"]),
+        platforms=tuple(raw["platforms"]),
+        model_runners=tuple(raw["model_runners"]),
+        v2_refused_on=frozenset(raw["model_runner_v2_refused_on"]),
+        execution_types=raw["execution_types"],
+        owners={kind: frozenset(keys) for kind, keys in raw["owners"].items()},
+        raw=raw,
+    )
+
+
+def _fields(entries: list[dict[str, Any]]) -> dict[str, Field]:
+    return {entry["name"]: Field(entry["name"], entry["type"], entry["default"], entry["line"]) for entry in entries}
+
+
+@functools.cache
+def pipelines() -> Mapping[str, Mapping[str, Any]]:
+    """Every pipeline by registry key: upstream's, and those that this project ships beside them."""
+    known = dict(load_json(f"{_DIRECTORY}/pipelines.json")["pipelines"])
+    for path in sorted((profiles_dir() / "pipelines").glob("*.json")):
+        known[path.stem] = load_json(f"profiles/pipelines/{path.name}")
+    return known
+
+
+@functools.cache
+def default_deploy_files() -> Mapping[str, str]:
+    """Deploy file name → the pipeline whose default deploy file it is."""
+    files: dict[str, str] = load_json(f"{_DIRECTORY}/pipelines.json")["default_deploy_files"]
+    return files

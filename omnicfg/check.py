@@ -1,0 +1,133 @@
+"""``validate``: compile on every platform asked for and run every rule, each finding once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from omnicfg.compiler import Profile, ProfileName, check_platform, compile_profile, load, pipeline_of
+from omnicfg.diagnostics import Diagnostic, Severity
+from omnicfg.errors import ResolveError
+from omnicfg.passes.override import Override, parse_overrides
+from omnicfg.passes.pipeline import guess_pipeline
+from omnicfg.rule import DEFAULT_ENGINE, Rule, Subject, all_platforms, diagnostic, rule_modules, rule_of
+
+
+def validate(
+    profiles: ProfileName | Iterable[ProfileName],
+    *,
+    platform: str = "all",
+    pipeline: str | None = None,
+    overlays: Iterable[ProfileName] = (),
+    overrides: Mapping[str, Any] | Iterable[str] | None = None,
+    engine: str = DEFAULT_ENGINE,
+    model: Path | None = None,
+) -> list[Diagnostic]:
+    """Every finding about one or more profiles, in the order of files and places.
+
+    A profile that cannot be compiled yields the reason as a diagnostic. Only requests that make no sense (an
+    unknown platform, a profile that does not exist, an unreadable override) raise
+    :class:`~omnicfg.errors.OmnicfgError`.
+    """
+    names: list[ProfileName] = [profiles] if isinstance(profiles, str | Path) else list(profiles)  # type: ignore[arg-type]
+    platforms = all_platforms() if platform == "all" else (platform,)
+    for name in platforms:
+        check_platform(name)
+    parsed, layers = parse_overrides(overrides), list(overlays)
+    found: list[Diagnostic] = []
+    for profile in names:
+        found += check_profile(profile, platforms, pipeline, layers, parsed, engine, model)
+    return merge(found, platforms)
+
+
+def check_profile(
+    name: ProfileName,
+    platforms: Sequence[str],
+    pipeline: str | None,
+    overlays: Sequence[ProfileName],
+    overrides: Sequence[Override],
+    engine: str,
+    model: Path | None,
+) -> list[Diagnostic]:
+    """The findings about one profile, those of each platform apart."""
+    try:
+        profile = load(name, overlays)
+    except ResolveError as error:
+        return list(error.diagnostics)
+    found: list[Diagnostic] = []
+    key = _pipeline(profile, pipeline, overrides, model, found)
+    subject = Subject(profile, key, engine)
+    if key is not None:
+        for platform in platforms:
+            try:
+                subject.plans[platform] = compile_profile(profile, platform, key, overrides)
+            except ResolveError as error:
+                found += [replace(diagnostic, platform=platform) for diagnostic in error.diagnostics]
+    found += run_rules(subject)
+    return found
+
+
+def _pipeline(
+    profile: Profile,
+    asked: str | None,
+    overrides: Sequence[Override],
+    model: Path | None,
+    found: list[Diagnostic],
+) -> str | None:
+    """The pipeline; where only the file's name points to one, that guess, and a note that says so."""
+    try:
+        return pipeline_of(profile, asked, overrides, model)
+    except ResolveError as error:
+        problem = error.diagnostics[0]
+        if problem.name != "no-pipeline":
+            found.append(problem)
+            return None
+        guess = guess_pipeline(profile.path)
+        told = f"checked as {guess}, which the file's name suggests" if guess else "only the file itself was checked"
+        found.append(replace(problem, severity=Severity.NOTE, message=f"{problem.message}; {told}"))
+        return guess
+
+
+def run_rules(subject: Subject) -> Iterator[Diagnostic]:
+    """Every rule over the documents, the merged profile and the plans of a subject."""
+    for module in rule_modules():
+        rule = rule_of(module)
+        if hasattr(module, "check_document"):
+            for document in subject.profile.chain.documents:
+                yield from _diagnostics(rule, module.check_document(document, subject))
+        if hasattr(module, "check_profile"):
+            yield from _diagnostics(rule, module.check_profile(subject))
+        if hasattr(module, "check_plan"):
+            for platform, plan in subject.plans.items():
+                for found in _diagnostics(rule, module.check_plan(plan, subject)):
+                    yield replace(found, platform=platform)
+
+
+def _diagnostics(rule: Rule, findings: Iterable[Any]) -> Iterator[Diagnostic]:
+    return (diagnostic(rule, finding) for finding in findings)
+
+
+def merge(found: Iterable[Diagnostic], platforms: Sequence[str]) -> list[Diagnostic]:
+    """Each finding once: one that holds on several platforms names them, one that holds on all names none.
+
+    Where a single platform was asked for, a finding of the plan keeps its name.
+    """
+    places: dict[Diagnostic, list[str]] = {}
+    for diagnostic in found:
+        names = places.setdefault(replace(diagnostic, platform=None), [])
+        names += diagnostic.platform.split(",") if diagnostic.platform else [""]
+    merged = [
+        replace(diagnostic, platform=_platform(names, platforms)) for diagnostic, names in places.items()
+    ]
+    return sorted(merged, key=lambda diagnostic: diagnostic.sort_key)
+
+
+def _platform(names: Sequence[str], platforms: Sequence[str]) -> str | None:
+    if "" in names:
+        return None
+    known = [platform for platform in all_platforms() if platform in names]
+    if len(platforms) > 1 and set(platforms) <= set(known):
+        return None
+    return ",".join(known)

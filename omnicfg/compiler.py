@@ -1,0 +1,88 @@
+"""Wires the passes: a profile on disk → a :class:`~omnicfg.plan.Plan`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omnicfg.catalog.library import find_profile
+from omnicfg.catalog.upstream import deploy_schema
+from omnicfg.errors import UsageError
+from omnicfg.near import did_you_mean
+from omnicfg.passes.deploy import deploy
+from omnicfg.passes.engine_args import engine_args
+from omnicfg.passes.inherit import Chain, inherit
+from omnicfg.passes.override import Override, apply_overrides, parse_overrides
+from omnicfg.passes.pipeline import find_pipeline
+from omnicfg.passes.platform import apply_platform
+from omnicfg.passes.topology import apply_topology
+from omnicfg.plan import Plan
+from omnicfg.tree import Mapping as Tree
+
+ProfileName = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A profile read from disk, before a platform is chosen; shared by all platforms it is compiled for."""
+
+    shown: str
+    path: Path
+    raw: Tree
+    chain: Chain
+    deploy: Tree
+
+
+def load(profile: ProfileName, overlays: Iterable[ProfileName] = ()) -> Profile:
+    """Read a profile, its bases and overlays. Raises :class:`~omnicfg.errors.OmnicfgError`."""
+    path, shown = find_profile(Path(profile))
+    raw, chain = inherit(path, shown, [find_profile(Path(overlay))[0] for overlay in overlays])
+    return Profile(shown, path, raw, chain, deploy(raw))
+
+
+def compile_profile(profile: Profile, platform: str, pipeline: str, overrides: Iterable[Override] = ()) -> Plan:
+    """The plan of a loaded profile on one platform."""
+    tree = apply_overrides(apply_platform(profile.deploy, platform), overrides)
+    joined = apply_topology(tree, pipeline, platform)
+    return Plan(engine_args(joined, profile=profile.shown, platform=platform, pipeline=pipeline))
+
+
+def resolve(
+    profile: ProfileName,
+    *,
+    platform: str = "cuda",
+    pipeline: str | None = None,
+    overlays: Iterable[ProfileName] = (),
+    overrides: Mapping[str, Any] | Iterable[str] | None = None,
+) -> Plan:
+    """Compile ``profile`` (a path or the name of a shipped profile) to the final engine args of every stage.
+
+    ``overlays`` are files that go on top in order; ``overrides`` are ``{"stages.0.max_num_seqs": 8}`` or
+    ``["stages.0.max_num_seqs=8"]`` and win over every file. Raises :class:`~omnicfg.errors.OmnicfgError`, which
+    carries its diagnostics, where the profile cannot be compiled.
+    """
+    check_platform(platform)
+    loaded = load(profile, overlays)
+    parsed = parse_overrides(overrides)
+    return compile_profile(loaded, platform, pipeline_of(loaded, pipeline, parsed), parsed)
+
+
+def pipeline_of(
+    profile: Profile, pipeline: str | None = None, overrides: Iterable[Override] = (), model: Path | None = None
+) -> str:
+    """The key of the pipeline that the profile configures."""
+    asked = next((override for override in overrides if override.route == ("pipeline",)), None)
+    if pipeline is None and asked is not None:
+        pipeline = str(asked.node.value) if hasattr(asked.node, "value") else None
+    return find_pipeline(profile.raw, profile.path, profile.chain, pipeline, model)
+
+
+def check_platform(platform: str) -> None:
+    """Raises :class:`UsageError` for a platform that the deploy language does not have."""
+    known = deploy_schema().platforms
+    if platform not in known:
+        hint = did_you_mean(platform, known) or f"Platforms: {', '.join(known)}."
+        raise UsageError(f"unknown platform `{platform}`", hint)

@@ -1,0 +1,100 @@
+"""What omnicfg says about a profile: one :class:`Diagnostic`, many renderers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from omnicfg.tree import Mark
+
+RULES_URL = "https://github.com/omnicfg/omnicfg/blob/main/docs/rules/"
+
+
+class Severity(StrEnum):
+    """How bad a finding is. Errors stop ``serve``; warnings and notes do not."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+    @property
+    def rank(self) -> int:
+        """0 for the worst, for sorting and thresholds."""
+        return list(Severity).index(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding: what, where, why and what to do.
+
+    Lines and columns count from 1 (0: the finding has no place in a file); the end is exclusive. ``platform`` is
+    ``None`` where the finding holds on every platform that was looked at, otherwise the names joined by commas.
+    """
+
+    code: str
+    name: str
+    severity: Severity
+    message: str
+    path: str = ""
+    line: int = 0
+    column: int = 0
+    end_line: int = 0
+    end_column: int = 0
+    platform: str | None = None
+    stage_id: int | None = None
+    help: str | None = None
+
+    @classmethod
+    def at(
+        cls,
+        mark: Mark | None,
+        code: str,
+        name: str,
+        severity: Severity,
+        message: str,
+        *,
+        platform: str | None = None,
+        stage_id: int | None = None,
+        help: str | None = None,
+    ) -> Diagnostic:
+        """A diagnostic at a mark of the tree."""
+        mark = mark or Mark("")
+        return cls(code, name, severity, message, *mark, platform=platform, stage_id=stage_id, help=help)
+
+    @property
+    def url(self) -> str:
+        """The page that explains the rule."""
+        return f"{RULES_URL}{self.code}.md"
+
+    @property
+    def sort_key(self) -> tuple[Any, ...]:
+        """Order of a report: by place, worst first; independent of the order in which rules ran."""
+        return (self.path, self.line, self.column, self.severity.rank, self.code, self.message, self.platform or "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form (field order is part of the format)."""
+        return {
+            "code": self.code,
+            "name": self.name,
+            "severity": self.severity.value,
+            "message": self.message,
+            "path": self.path,
+            "line": self.line,
+            "column": self.column,
+            "end_line": self.end_line,
+            "end_column": self.end_column,
+            "platform": self.platform,
+            "stage_id": self.stage_id,
+            "help": self.help,
+            "url": self.url,
+        }
+
+
+def summarize(diagnostics: Iterable[Diagnostic]) -> dict[str, int]:
+    """How many findings there are of each severity."""
+    counts = {severity.value: 0 for severity in Severity}
+    for diagnostic in diagnostics:
+        counts[diagnostic.severity.value] += 1
+    return counts

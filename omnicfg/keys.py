@@ -1,0 +1,168 @@
+"""The blocks of a profile as it is written, each with the keys and value types that it may have."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Hashable, Iterator
+from collections.abc import Mapping as MappingOf
+from dataclasses import dataclass
+
+from omnicfg.catalog.upstream import Field, deploy_schema
+from omnicfg.catalog.vllm_args import arg_types, known_engine_args
+from omnicfg.rule import DEFAULT_ENGINE, Subject
+from omnicfg.tree import Mapping, Node, Scalar, Sequence
+from omnicfg.value_types import ValueType, parse_annotation
+
+_SAMPLING_BLOCKS = ("default_sampling_params", "subtalker_sampling_params")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A mapping of a profile: its keys (``None``: free) and the types of those whose type is known.
+
+    ``place`` says what kind of block it is: profile, stage, runtime, platform, connector, edge, duplex_session, params.
+    """
+
+    node: Mapping
+    place: str
+    what: str
+    known: frozenset[str] | None
+    types: MappingOf[str, ValueType]
+    stage_id: int | None = None
+    platform: str | None = None
+
+
+def blocks_of(document: Mapping, subject: Subject) -> Iterator[Block]:
+    """Every block of a file, in the order in which it is written; blocks of a wrong shape are left out."""
+    yield Block(document, "profile", "the profile", _profile_keys(), _deploy_types())
+    for key, node in document.items.items():
+        if key == "stages":
+            yield from _stage_blocks(node, subject, None)
+        elif key == "platforms" and isinstance(node, Mapping):
+            yield from _platform_blocks(node, subject)
+        elif key == "duplex_session" and isinstance(node, Mapping):
+            yield Block(node, "duplex_session", "`duplex_session`", _duplex_keys(), _duplex_types())
+        elif key == "connectors" and isinstance(node, Mapping):
+            yield from _connector_blocks(node)
+        elif key == "edges" and isinstance(node, Sequence):
+            for edge in node.items:
+                if isinstance(edge, Mapping):
+                    yield Block(edge, "edge", "an edge", _edge_keys(), {})
+
+
+def _platform_blocks(platforms: Mapping, subject: Subject) -> Iterator[Block]:
+    for name, node in platforms.items.items():
+        if name not in deploy_schema().platforms or not isinstance(node, Mapping):
+            continue
+        assert isinstance(name, str)
+        keys = frozenset({"model_runner", "stages"})
+        types = {"model_runner": _deploy_types()["model_runner"]}
+        yield Block(node, "platform", f"the {name} block", keys, types, platform=name)
+        stages = node.items.get("stages")
+        if stages is not None:
+            yield from _stage_blocks(stages, subject, name)
+
+
+def _connector_blocks(connectors: Mapping) -> Iterator[Block]:
+    for name, node in connectors.items.items():
+        if isinstance(node, Mapping):
+            yield Block(node, "connector", f"connector `{name}`", _connector_keys(), {})
+
+
+def _stage_blocks(stages: Node, subject: Subject, platform: str | None) -> Iterator[Block]:
+    entries = stages.items if isinstance(stages, Sequence) else []
+    for entry in entries:
+        if not isinstance(entry, Mapping):
+            continue
+        raw_id = entry.value("stage_id") if isinstance(entry.items.get("stage_id"), Scalar) else None
+        stage_id = raw_id if isinstance(raw_id, int) and not isinstance(raw_id, bool) else None
+        kind = subject.stage_kind(raw_id)
+        where = f"stage {raw_id}" if raw_id is not None else "a stage"
+        yield Block(entry, "stage", where, _stage_keys(kind, subject.engine), _stage_types(), stage_id, platform)
+        for name in ("engine_args", "engine_extras"):
+            block = entry.items.get(name)
+            if isinstance(block, Mapping):
+                known = _engine_keys(kind, subject.engine)
+                yield Block(block, "stage", f"`{name}` of {where}", known, _stage_types(), stage_id, platform)
+        runtime = entry.items.get("runtime")
+        if isinstance(runtime, Mapping):
+            yield Block(runtime, "runtime", f"`runtime` of {where}", _RUNTIME_KEYS, _stage_types(), stage_id, platform)
+        for name in _SAMPLING_BLOCKS:
+            params = entry.items.get(name)
+            if isinstance(params, Mapping):
+                known, types = _sampling(kind)
+                yield Block(params, "params", f"`{name}` of {where}", known, types, stage_id, platform)
+
+
+_RUNTIME_KEYS = frozenset({"devices", "num_replicas", "env"})
+
+
+@functools.cache
+def _profile_keys() -> frozenset[str]:
+    return frozenset(deploy_schema().deploy_fields) | {"base_config", "stages", "platforms"}
+
+
+@functools.cache
+def _duplex_keys() -> frozenset[str]:
+    return frozenset(deploy_schema().duplex_fields)
+
+
+@functools.cache
+def _connector_keys() -> frozenset[str]:
+    return frozenset(deploy_schema().raw["connector_keys"])
+
+
+@functools.cache
+def _edge_keys() -> frozenset[str]:
+    return frozenset(deploy_schema().raw["edge_keys"])
+
+
+@functools.cache
+def _engine_keys(kind: str | None, engine: str) -> frozenset[str]:
+    """What may stand in ``engine_args`` and ``engine_extras``: what the stage's kind of engine takes."""
+    schema = deploy_schema()
+    owners = schema.owners[kind] if kind else frozenset().union(*schema.owners.values())
+    fields = frozenset(schema.stage_fields) - schema.reserved_keys if kind in (None, "diffusion") else frozenset()
+    newer = known_engine_args() if engine != DEFAULT_ENGINE and kind != "diffusion" else frozenset()
+    return owners | fields | newer
+
+
+@functools.cache
+def _stage_keys(kind: str | None, engine: str) -> frozenset[str]:
+    return _engine_keys(kind, engine) | deploy_schema().reserved_keys | frozenset(deploy_schema().stage_fields)
+
+
+def _types(fields: MappingOf[str, Field]) -> dict[str, ValueType]:
+    return {name: parse_annotation(field.type) for name, field in fields.items()}
+
+
+@functools.cache
+def _deploy_types() -> MappingOf[str, ValueType]:
+    return _types(deploy_schema().deploy_fields)
+
+
+@functools.cache
+def _duplex_types() -> MappingOf[str, ValueType]:
+    return _types(deploy_schema().duplex_fields)
+
+
+@functools.cache
+def _stage_types() -> MappingOf[str, ValueType]:
+    """Types of stage keys: the deploy schema's own, and vLLM's for the engine args beyond it."""
+    own = _types(deploy_schema().stage_fields)
+    wide = {name: kind for name, kind in _deploy_types().items() if name in deploy_schema().pipeline_wide}
+    return {**arg_types(), **wide, **own}
+
+
+@functools.cache
+def _sampling(kind: str | None) -> tuple[frozenset[str] | None, MappingOf[str, ValueType]]:
+    """Sampling parameters of a stage: a diffusion stage's are its model's own affair, so they are free."""
+    if kind in (None, "diffusion"):
+        return None, {}
+    fields = {entry["name"]: parse_annotation(entry["type"]) for entry in deploy_schema().raw["sampling_params"]}
+    return frozenset(fields), fields
+
+
+def scalar_leaf(node: Node) -> Hashable | None:
+    """The value of a scalar; ``None`` for anything else."""
+    return node.value if isinstance(node, Scalar) else None

@@ -1,0 +1,1 @@
+"""The compiler's passes, one module each: read → interpolate → inherit → deploy → platform → override → topology → engine args."""

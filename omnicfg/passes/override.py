@@ -1,0 +1,205 @@
+"""Pass 6: ``--set`` and API overrides → the deploy tree in which they win over every file.
+
+A key is a path in the profile: ``stages.0.max_num_seqs``, ``duplex_session.max_sessions``, ``async_chunk``. A
+mapping merges into the mapping that is there. A pipeline-wide key (``enable_prefix_caching``, ``dtype``, …) holds
+for every stage, as vLLM-Omni's own command line has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Mapping as MappingOf
+from typing import Any, Final, NamedTuple
+
+from omnicfg.catalog.upstream import deploy_schema
+from omnicfg.catalog.vllm_args import known_engine_args
+from omnicfg.near import did_you_mean
+from omnicfg.passes.deploy import default_node
+from omnicfg.passes.read import read_scalar, read_text
+from omnicfg.refusals import refuse
+from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Scalar, Sequence, deep_merge, dotted, grow, over
+
+_REASON: Final = "set on the command line"
+_BLOCKS: Final = ("engine_args", "engine_extras", "runtime")  # spellings of the same stage settings
+_NOT_SETTABLE: Final = ("stages", "platforms")
+LAYER: Final = Layer(LayerKind.OVERRIDE)
+
+
+class Override(NamedTuple):
+    """One setting: where it goes and the value with its own place (the text of the option)."""
+
+    route: tuple[str, ...]
+    node: Node
+
+    @property
+    def key(self) -> str:
+        return dotted(self.route)
+
+
+def parse_overrides(overrides: MappingOf[str, Any] | Iterable[str] | None) -> list[Override]:
+    """Overrides from ``{"stages.0.max_num_seqs": 8}`` or from ``["stages.0.max_num_seqs=8"]``.
+
+    Text values are read as YAML, the way a profile is. Raises :class:`~omnicfg.errors.ResolveError`.
+    """
+    if overrides is None:
+        return []
+    if isinstance(overrides, MappingOf):
+        return [Override(_route(key, Mark(f"--set {key}")), _api_value(key, value)) for key, value in overrides.items()]
+    return [_parse_text(text) for text in overrides]
+
+
+def _api_value(key: str, value: Any) -> Node:
+    return grow(value, LAYER, Mark(f"--set {key}"))
+
+
+def _parse_text(text: str) -> Override:
+    shown = f"--set {text if len(text) <= 120 else text[:117] + '...'}"
+    key, equals, value = text.partition("=")
+    if not equals:
+        refuse("bad-override", Mark(shown), f"`{key}` has no value", "Write `--set stages.0.max_num_seqs=8`.")
+    mark = Mark(shown, 1, len(key) + 2, 1, len(text) + 1)
+    if value.lstrip()[:1] in ("{", "[", '"', "'"):
+        node = read_text(f"value: {value}", LAYER, shown).items["value"]
+        node = grow_at(node, mark)
+    else:
+        try:
+            node = Scalar(read_scalar(value), LAYER, mark, text=value)
+        except (ValueError, IndexError):
+            refuse("bad-override", mark, f"`{value}` cannot be read as a value", "Quote it if it is text.")
+    return Override(_route(key, mark), node)
+
+
+def grow_at(node: Node, mark: Mark) -> Node:
+    """The same value, all of it placed at ``mark``."""
+    from omnicfg.tree import plain
+
+    grown = grow(plain(node), LAYER, mark)
+    if isinstance(grown, Scalar) and isinstance(node, Scalar):
+        grown.quoted, grown.text = node.quoted, node.text
+    return grown
+
+
+def _route(key: str, mark: Mark) -> tuple[str, ...]:
+    steps = tuple(key.strip().split("."))
+    if not all(steps):
+        refuse("bad-override", mark, f"`{key}` is not a path", "Write it like `stages.0.max_num_seqs`.")
+    return steps
+
+
+def apply_overrides(tree: Mapping, overrides: Iterable[Override]) -> Mapping:
+    """The deploy tree with every override on top."""
+    result = tree
+    for override in overrides:
+        if override.route[0] == "stages":
+            result = _set_stage(result, override)
+        else:
+            result = _set_top(result, override)
+    return result
+
+
+def _set_top(tree: Mapping, override: Override) -> Mapping:
+    schema = deploy_schema()
+    name = override.route[0]
+    if name not in schema.deploy_fields or name in _NOT_SETTABLE:
+        names = [field for field in schema.deploy_fields if field not in _NOT_SETTABLE]
+        hint = did_you_mean(name, names)
+        if hint is None and name in known_engine_args():
+            hint = f"It is a setting of a stage: `--set stages.0.{override.key}=...`."
+        refuse("bad-override", override.node.mark, f"a profile has no setting `{name}`", hint or f"It has: {', '.join(names)}.")
+    result = tree.copy()
+    result.put(name, _placed(tree.items[name], override.route[1:], override.node))
+    if name in schema.pipeline_wide:
+        result.put("stages", _on_every_stage(tree, name, result.items[name]))
+    return result
+
+
+def _on_every_stage(tree: Mapping, name: str, node: Node) -> Sequence:
+    stages = tree.items["stages"]
+    assert isinstance(stages, Sequence)
+    result = stages.copy()
+    result.items = [_pipeline_wide(stage, name, node) for stage in stages.items]
+    return result
+
+
+def _pipeline_wide(stage: Node, name: str, node: Node) -> Node:
+    assert isinstance(stage, Mapping)
+    extras = stage.items["engine_extras"]
+    if not isinstance(extras, Mapping) or name not in extras.items:
+        return stage
+    patched, own = stage.copy(), extras.copy()
+    own.put(name, over(node, extras.items[name], _REASON))
+    patched.put("engine_extras", own)
+    return patched
+
+
+def _set_stage(tree: Mapping, override: Override) -> Mapping:
+    stage_id, route = _stage_route(override)
+    stages = tree.items["stages"]
+    assert isinstance(stages, Sequence)
+    replaced = stages.copy()
+    for index in reversed(range(len(stages.items))):
+        stage = stages.items[index]
+        if isinstance(stage, Mapping) and stage.value("stage_id") == stage_id:
+            replaced.items[index] = _stage_with(stage, route, override.node)
+            break
+    else:
+        replaced.items.append(_stage_with(_new_stage(stage_id, override), route, override.node))
+    result = tree.copy()
+    result.put("stages", replaced)
+    return result
+
+
+def _stage_route(override: Override) -> tuple[int, tuple[str, ...]]:
+    mark = override.node.mark
+    if len(override.route) < 3 or not override.route[1].isdecimal() or len(override.route[1]) > 6:
+        refuse("bad-override", mark, f"`{override.key}` names no setting of a stage", "Write `stages.ID.KEY`, such as `stages.0.devices`.")
+    route = override.route[2:]
+    if route[0] in _BLOCKS and len(route) > 1:
+        route = route[1:]
+    name = route[0]
+    schema = deploy_schema()
+    known = (set(schema.stage_fields) | known_engine_args() | set().union(*schema.owners.values())) - {"stage_id"}
+    if name not in known or name in _BLOCKS:
+        refuse(
+            "bad-override",
+            mark,
+            f"a stage has no setting `{name}`",
+            did_you_mean(name, known) or "`omnicfg schema stage` lists the settings of a stage.",
+        )
+    return int(override.route[1]), route
+
+
+def _new_stage(stage_id: int, override: Override) -> Mapping:
+    """A stage that the profile does not mention: the schema's defaults under its id."""
+    mark = override.node.mark
+    stage = Mapping({"stage_id": Scalar(stage_id, LAYER, mark)}, LAYER, mark)
+    for name, field in deploy_schema().stage_fields.items():
+        if name != "stage_id":
+            stage.put(name, default_node(field))
+    return stage
+
+
+def _stage_with(stage: Mapping, route: tuple[str, ...], node: Node) -> Mapping:
+    name = route[0]
+    patched = stage.copy()
+    extras = stage.items["engine_extras"]
+    assert isinstance(extras, Mapping)
+    beaten = extras.items.get(name)
+    if name in stage.items:
+        placed = _placed(stage.items[name] if beaten is None else over(beaten, stage.items[name], "`engine_extras`"), route[1:], node)
+        patched.put(name, placed)
+        patched.put("engine_extras", extras.without(name))
+    else:
+        own = extras.copy()
+        own.put(name, _placed(beaten, route[1:], node))
+        patched.put("engine_extras", own)
+    return patched
+
+
+def _placed(current: Node | None, route: tuple[str, ...], node: Node) -> Node:
+    """``node`` put at ``route`` below ``current``; mappings on the way are merged, anything else is replaced."""
+    for step in reversed(route):
+        node = Mapping({step: node}, LAYER, node.mark)
+    if isinstance(current, Mapping) and isinstance(node, Mapping):
+        return deep_merge(current, node, _REASON)
+    return over(node, current, _REASON)

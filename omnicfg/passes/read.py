@@ -1,0 +1,361 @@
+"""Pass 1: YAML text → tree in which every node knows its file, line and column.
+
+Scalars are read as vLLM-Omni reads them. It loads deploy YAMLs through OmegaConf, whose loader is PyYAML's YAML 1.1
+reader with three changes: a wider float syntax (``1e3``), no dates, and duplicate keys refused
+(https://omegaconf.readthedocs.io/, https://yaml.org/type/). The tree is built from parser events with an explicit
+stack, so that size, depth and alias expansion are bounded before anything is built.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Callable, Hashable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from omnicfg.refusals import refuse
+from omnicfg.tree import Layer, Mapping, Mark, Node, Scalar, Sequence
+
+MAX_BYTES: Final = 1 << 20
+MAX_DEPTH: Final = 64
+MAX_NODES: Final = 10_000  # after alias expansion; OmegaConf's own default limit
+
+_STR: Final = "tag:yaml.org,2002:str"
+_CORE: Final = "tag:yaml.org,2002:"
+
+# YAML 1.1's implicit types in the order in which the upstream reader tries them.
+_IMPLICIT: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
+    ("bool", re.compile(r"(?:yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)\Z")),
+    (
+        "float",
+        re.compile(
+            r"(?:[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?"
+            r"|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?"
+            r"|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*"
+            r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"
+        ),
+    ),
+    (
+        "int",
+        re.compile(
+            r"(?:[-+]?0b[0-1_]+|[-+]?0[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+"
+            r"|[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+)\Z"
+        ),
+    ),
+    ("null", re.compile(r"(?:~|null|Null|NULL|)\Z")),
+    (
+        "float",
+        re.compile(
+            r"(?:[-+]?[0-9]+(?:_[0-9]+)*\.[0-9_]*(?:[eE][-+]?[0-9]+)?"
+            r"|[-+]?[0-9]+(?:_[0-9]+)*[eE][-+]?[0-9]+"
+            r"|\.[0-9]+(?:_[0-9]+)*(?:[eE][-+][0-9]+)?"
+            r"|[-+]?[0-9]+(?:_[0-9]+)*(?::[0-5]?[0-9])+\.[0-9_]*)\Z"
+        ),
+    ),
+)
+_PLAIN_START: Final = frozenset("yYnNtTfFoO-+.0123456789~")
+
+
+def read_file(path: Path, layer: Layer, shown: str | None = None) -> Mapping:
+    """The tree of a YAML file; an empty file is an empty mapping, as upstream has it.
+
+    ``shown`` is how the file is named in diagnostics. Raises :class:`~omnicfg.errors.ResolveError`.
+    """
+    name = shown or str(path)
+    return read_text(load_text(path, name), layer, name)
+
+
+def load_text(path: Path, shown: str) -> str:
+    """The text of a regular UTF-8 file of bounded size; anything else is refused before it is read."""
+    mark = Mark(shown)
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            refuse("unreadable-file", mark, f"{shown} is not a regular file", "Name a YAML file.")
+        if status.st_size > MAX_BYTES:
+            refuse("too-large", mark, f"{shown} has {status.st_size} bytes; a profile may have {MAX_BYTES}")
+        with path.open("rb") as stream:
+            raw = stream.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        refuse("unreadable-file", mark, f"{shown} cannot be read: {reason}", "Check the path and its permissions.")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        refuse("unreadable-file", mark, f"{shown} is not UTF-8 text (byte {error.start})", "Save the file as UTF-8.")
+
+
+def read_text(text: str, layer: Layer, shown: str) -> Mapping:
+    """The tree of a YAML text. ``shown`` names it in marks and diagnostics."""
+    node = _Builder(layer, shown).build(text)
+    if isinstance(node, Mapping):
+        return node
+    if node is None or (isinstance(node, Scalar) and node.value is None):
+        return Mapping({}, layer, Mark(shown, 1, 1, 1, 1))
+    kind = "list" if isinstance(node, Sequence) else "scalar"
+    refuse(
+        "wrong-container",
+        node.mark,
+        f"the top level of a profile is a mapping, not a {kind}",
+        "Write `stages:` and the other settings as keys.",
+    )
+
+
+def read_scalar(text: str) -> Any:
+    """The value of a plain YAML scalar as upstream reads it. Raises ``ValueError`` where upstream's reader does."""
+    if text and text[0] not in _PLAIN_START:
+        return text
+    for kind, pattern in _IMPLICIT:
+        if pattern.match(text):
+            return _CONSTRUCT[kind](text)
+    return text
+
+
+def _sexagesimal(text: str, number: Callable[[str], Any]) -> Any:
+    total = number("0")
+    for part in text.split(":"):
+        total = total * 60 + number(part)
+    return total
+
+
+def _int(text: str) -> int:
+    digits = text.replace("_", "")
+    sign, digits = (-1 if digits[:1] == "-" else 1), digits.lstrip("+-")
+    if digits == "0":
+        return 0
+    if digits.startswith("0b"):
+        return sign * int(digits[2:], 2)
+    if digits.startswith("0x"):
+        return sign * int(digits[2:], 16)
+    if digits.startswith("0"):
+        return sign * int(digits, 8)
+    if ":" in digits:
+        return int(sign * _sexagesimal(digits, int))
+    return sign * int(digits)
+
+
+def _float(text: str) -> float:
+    digits = text.replace("_", "").lower()
+    sign, digits = (-1.0 if digits[:1] == "-" else 1.0), digits.lstrip("+-")
+    if digits == ".inf":
+        return sign * float("inf")
+    if digits == ".nan":
+        return float("nan")
+    if ":" in digits:
+        return float(sign * _sexagesimal(digits, float))
+    return sign * float(digits)
+
+
+def _bool(text: str) -> bool:
+    words = {"yes": True, "no": False, "true": True, "false": False, "on": True, "off": False}
+    return words[text.lower()]
+
+
+_CONSTRUCT: Final[dict[str, Callable[[str], Any]]] = {
+    "bool": _bool,
+    "int": _int,
+    "float": _float,
+    "null": lambda _text: None,
+    "str": lambda text: text,
+}
+
+
+class _Open:
+    """A mapping or list that is still being read."""
+
+    __slots__ = ("anchor", "is_mapping", "key", "key_mark", "key_plain", "nodes", "pairs", "size", "start")
+
+    def __init__(self, is_mapping: bool, start: Any, anchor: str | None) -> None:
+        self.is_mapping = is_mapping
+        self.start = start
+        self.anchor = anchor
+        self.nodes: list[Node] = []
+        self.pairs: list[tuple[Hashable, Mark, bool, Node]] = []
+        self.key: Scalar | None = None
+        self.key_mark: Mark | None = None
+        self.key_plain = False
+        self.size = 1
+
+
+class _Builder:
+    """Builds one document from parser events."""
+
+    def __init__(self, layer: Layer, shown: str) -> None:
+        self.layer = layer
+        self.shown = shown
+        self.anchors: dict[str, tuple[Node, int]] = {}
+        self.open_anchors: set[str] = set()
+        self.stack: list[_Open] = []
+        self.root: Node | None = None
+        self.total = 0
+
+    def build(self, text: str) -> Node | None:
+        documents = 0
+        for kind, event in _events(text, self.shown):
+            if kind == "ScalarEvent":
+                self._place(self._scalar(event), 1, event.anchor, plain=event.implicit[0])
+            elif kind in ("MappingStartEvent", "SequenceStartEvent"):
+                self._start(kind == "MappingStartEvent", event)
+            elif kind in ("MappingEndEvent", "SequenceEndEvent"):
+                self._end(event)
+            elif kind == "AliasEvent":
+                self._alias(event)
+            elif kind == "DocumentStartEvent":
+                documents += 1
+                if documents > 1:
+                    refuse("yaml-syntax", self._mark(event), "a profile is one YAML document; a second one starts here")
+        return self.root
+
+    def _mark(self, event: Any) -> Mark:
+        start, end = event.start_mark, event.end_mark
+        return Mark(self.shown, start.line + 1, start.column + 1, end.line + 1, end.column + 1)
+
+    def _scalar(self, event: Any) -> Scalar:
+        mark, text, tag = self._mark(event), event.value, event.tag
+        plain = event.implicit[0] and tag is None
+        try:
+            if plain:
+                value = read_scalar(text)
+            elif tag is None or tag == "!":
+                value = text
+            else:
+                kind = tag.removeprefix(_CORE) if tag.startswith(_CORE) else None
+                if kind not in _CONSTRUCT:
+                    refuse("unsupported-yaml", mark, f"the YAML tag `{tag}` has no meaning in a profile", "Remove the tag.")
+                value = _CONSTRUCT[kind](text)
+        except (ValueError, KeyError, IndexError, OverflowError):
+            refuse("bad-value", mark, f"`{_short(text)}` looks like a number or boolean but cannot be read as one", "Quote it if it is text.")
+        return Scalar(value, self.layer, mark, quoted=not plain, text=text)
+
+    def _start(self, is_mapping: bool, event: Any) -> None:
+        if event.tag not in (None, "!", _CORE + "map", _CORE + "seq"):
+            refuse("unsupported-yaml", self._mark(event), f"the YAML tag `{event.tag}` has no meaning in a profile", "Remove the tag.")
+        if len(self.stack) >= MAX_DEPTH:
+            refuse("too-large", self._mark(event), f"nested deeper than {MAX_DEPTH} levels")
+        if event.anchor:
+            self.open_anchors.add(event.anchor)
+        self.stack.append(_Open(is_mapping, event.start_mark, event.anchor))
+
+    def _end(self, event: Any) -> None:
+        block = self.stack.pop()
+        start, end = block.start, event.end_mark
+        mark = Mark(self.shown, start.line + 1, start.column + 1, end.line + 1, end.column + 1)
+        node: Node
+        if block.is_mapping:
+            node = self._mapping(block, mark)
+        else:
+            node = Sequence(block.nodes, self.layer, mark)
+        if block.anchor:
+            self.open_anchors.discard(block.anchor)
+        self._place(node, block.size, block.anchor)
+
+    def _alias(self, event: Any) -> None:
+        if event.anchor in self.open_anchors:
+            refuse("unsupported-yaml", self._mark(event), f"the alias `*{event.anchor}` contains itself")
+        if event.anchor not in self.anchors:
+            refuse("yaml-syntax", self._mark(event), f"undefined alias `*{event.anchor}`")
+        node, size = self.anchors[event.anchor]
+        self._place(node, size, None, alias_mark=self._mark(event))
+
+    def _place(
+        self, node: Node, size: int, anchor: str | None, *, plain: bool = False, alias_mark: Mark | None = None
+    ) -> None:
+        if anchor:
+            self.anchors[anchor] = (node, size)
+        if not self.stack:
+            self.root = node
+            return
+        block = self.stack[-1]
+        block.size += size
+        if block.size > MAX_NODES:
+            refuse("too-large", alias_mark or node.mark, f"more than {MAX_NODES} values after alias expansion")
+        if not block.is_mapping:
+            block.nodes.append(node)
+        elif block.key is None:
+            if not isinstance(node, Scalar) or (node.value is None):
+                refuse("unsupported-yaml", alias_mark or node.mark, "a key is a word or a number", "Write `name: value`.")
+            block.key, block.key_mark, block.key_plain = node, alias_mark or node.mark, plain
+        else:
+            assert block.key_mark is not None
+            block.pairs.append((block.key.value, block.key_mark, block.key_plain, node))
+            block.key = None
+
+    def _mapping(self, block: _Open, mark: Mark) -> Mapping:
+        mapping = Mapping({}, self.layer, mark)
+        written: dict[Hashable, Mark] = {}
+        merges: list[Mapping] = []
+        for key, key_mark, key_plain, node in block.pairs:
+            if key == "<<" and key_plain:
+                merges.extend(self._merge_sources(node))
+                continue
+            if isinstance(key, str):
+                if key in written:
+                    refuse(
+                        "duplicate-key",
+                        key_mark,
+                        f"`{_short(key)}` is already set on line {written[key].line}",
+                        "Keep one of the two.",
+                    )
+                written[key] = key_mark
+        for source in merges:
+            for key, node in source.items.items():
+                if key not in written:
+                    mapping.items.pop(key, None)
+                    mapping.put(key, node, source.key_marks.get(key))
+        for key, key_mark, key_plain, node in block.pairs:
+            if not (key == "<<" and key_plain):
+                mapping.put(key, node, key_mark)
+        return mapping
+
+    def _merge_sources(self, node: Node) -> list[Mapping]:
+        """The mappings behind a merge key, weakest first (of a list, the first one wins)."""
+        sources = node.items[::-1] if isinstance(node, Sequence) else [node]
+        mappings = [source for source in sources if isinstance(source, Mapping)]
+        if len(mappings) != len(sources):
+            refuse("unsupported-yaml", node.mark, "`<<` merges a mapping or a list of mappings")
+        return mappings
+
+
+def _events(text: str, shown: str) -> Iterator[tuple[str, Any]]:
+    """Parser events by class name, from libyaml where it is installed and from pure Python elsewhere."""
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError, YAMLStreamError
+
+    try:
+        yield from _raw_events(text)
+    except MarkedYAMLError as error:
+        place = error.problem_mark or error.context_mark
+        mark = Mark(shown, place.line + 1, place.column + 1, place.line + 1, place.column + 2) if place else Mark(shown)
+        refuse("yaml-syntax", mark, _one_line(error), "Fix the syntax here.")
+    except (YAMLError, YAMLStreamError) as error:
+        refuse("yaml-syntax", Mark(shown, 1, 1, 1, 1), _one_line(error), "Remove the character.")
+
+
+def _raw_events(text: str) -> Iterator[tuple[str, Any]]:
+    try:
+        from _ruamel_yaml import CParser
+    except ImportError:
+        from ruamel.yaml import YAML
+
+        for event in YAML(typ="safe", pure=True).parse(text):
+            yield type(event).__name__, event
+        return
+    parser = CParser(text)
+    try:
+        while True:
+            event = parser.get_event()
+            if event is None:
+                return
+            yield type(event).__name__, event
+    finally:
+        parser.dispose()
+
+
+def _one_line(error: Exception) -> str:
+    problem = getattr(error, "problem", None) or str(error) or "not YAML"
+    context = getattr(error, "context", None)
+    return " ".join(f"{context}: {problem}".split() if context else problem.split())
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."

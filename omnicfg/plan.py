@@ -1,0 +1,122 @@
+"""What compiling a profile gives: the final engine args of every stage, each value with its origin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from omnicfg.tree import Mapping, Node, Route, Sequence, find, leaves, plain
+
+_STAGE_PARTS: Final = ("engine_args", "runtime", "extras")
+
+
+class StagePlan:
+    """One stage of a plan."""
+
+    def __init__(self, tree: Mapping) -> None:
+        self.tree = tree
+
+    @property
+    def stage_id(self) -> int:
+        value = self.tree.value("stage_id")
+        assert isinstance(value, int)
+        return value
+
+    @property
+    def model_stage(self) -> str:
+        return str(self.tree.value("model_stage"))
+
+    @property
+    def stage_type(self) -> str:
+        return str(self.tree.value("stage_type"))
+
+    @property
+    def worker_type(self) -> str | None:
+        value = self.tree.value("worker_type")
+        return None if value is None else str(value)
+
+    @property
+    def engine_args(self) -> Mapping:
+        return self._part("engine_args")
+
+    @property
+    def runtime(self) -> Mapping:
+        return self._part("runtime")
+
+    @property
+    def extras(self) -> Mapping:
+        return self._part("extras")
+
+    def _part(self, name: str) -> Mapping:
+        part = self.tree.items[name]
+        assert isinstance(part, Mapping)
+        return part
+
+    def arg(self, name: str) -> Any:
+        """The plain value of an engine arg; ``None`` where it is unset."""
+        return self.engine_args.value(name)
+
+    def find(self, route: Route) -> Node | None:
+        """A setting by its route within the stage: an engine arg, a runtime or extras key, or a topology field."""
+        for part in _STAGE_PARTS:
+            node = find(self._part(part), route)
+            if node is not None:
+                return node
+        return find(self.tree, route)
+
+
+class Plan:
+    """A compiled profile. ``tree`` holds every value with its provenance; :meth:`to_dict` gives the plain values."""
+
+    def __init__(self, tree: Mapping) -> None:
+        self.tree = tree
+
+    @property
+    def profile(self) -> str:
+        return str(self.tree.value("profile"))
+
+    @property
+    def platform(self) -> str:
+        return str(self.tree.value("platform"))
+
+    @property
+    def pipeline(self) -> str:
+        return str(self.tree.value("pipeline"))
+
+    @property
+    def deploy(self) -> Mapping:
+        node = self.tree.items["deploy"]
+        assert isinstance(node, Mapping)
+        return node
+
+    @property
+    def stages(self) -> list[StagePlan]:
+        node = self.tree.items["stages"]
+        assert isinstance(node, Sequence)
+        return [StagePlan(stage) for stage in node.items if isinstance(stage, Mapping)]
+
+    def stage(self, stage_id: int) -> StagePlan | None:
+        """The stage with this id (ids, not positions, name stages everywhere)."""
+        return next((stage for stage in self.stages if stage.stage_id == stage_id), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain data; ``engine_args``, ``runtime`` and ``extras`` equal vLLM-Omni's own."""
+        data: dict[str, Any] = plain(self.tree)
+        return data
+
+    def find(self, key: str) -> Node | None:
+        """The value at ``stages.0.enable_prefix_caching`` or ``async_chunk``, with its history; ``None`` if unset."""
+        steps = tuple(key.split("."))
+        if steps[0] == "stages" and len(steps) > 2 and steps[1].isdecimal():
+            stage = self.stage(int(steps[1]))
+            return None if stage is None else stage.find(_typed(steps[2:]))
+        route = _typed(steps)
+        return find(self.deploy, route) or find(self.tree, route)
+
+    def leaves(self) -> Iterator[tuple[Route, Node]]:
+        """Every leaf of the plan with its route."""
+        return leaves(self.tree)
+
+
+def _typed(steps: tuple[str, ...]) -> Route:
+    return tuple(int(step) if step.isdecimal() else step for step in steps)

@@ -1,0 +1,120 @@
+"""What a rule is made of: its documentation, its findings, and what it is given to look at."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Final
+
+from omnicfg.catalog.capabilities import Situation
+from omnicfg.catalog.upstream import deploy_schema, pipelines
+from omnicfg.compiler import Profile
+from omnicfg.diagnostics import Diagnostic, Severity
+from omnicfg.plan import Plan, StagePlan
+from omnicfg.registry import modules_of
+from omnicfg.tree import Mapping, Mark
+
+DEFAULT_ENGINE: Final = "vllm-omni"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule's own page: ``bad`` and ``good`` are whole profiles of the pipeline that ``bad`` names."""
+
+    code: str
+    name: str
+    severity: Severity
+    what: str
+    why: str
+    bad: str
+    good: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check yields: where, what, and what to do. The rule's name and severity are added to it."""
+
+    mark: Mark
+    message: str
+    help: str | None = None
+    stage_id: int | None = None
+    platform: str | None = None
+    severity: Severity | None = None
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A profile under check: what was read, which pipeline it configures, which engine will run it."""
+
+    profile: Profile
+    pipeline: str | None
+    engine: str = DEFAULT_ENGINE
+    plans: dict[str, Plan] = field(default_factory=dict)
+
+    def stage_kind(self, stage_id: object) -> str | None:
+        """The execution type of a stage; ``None`` where the pipeline or the stage is unknown."""
+        if self.pipeline is None:
+            return None
+        stages = pipelines()[self.pipeline]["stages"]
+        return next((stage["execution_type"] for stage in stages if stage["stage_id"] == stage_id), None)
+
+    def situation(self, plan: Plan, stage: StagePlan) -> Situation:
+        """The facts that capability records are matched against, as they take effect."""
+        return Situation(
+            engine=self.engine,
+            pipeline=plan.pipeline,
+            platform=plan.platform,
+            model_runner=str(plan.deploy.value("model_runner")),
+            session_mode=effective_session_mode(plan),
+            async_chunk=bool(stage.arg("async_chunk")),
+            prefix_caching=prefix_caching(stage),
+        )
+
+
+def prefix_caching(stage: StagePlan) -> bool:
+    """Whether a stage's prefix cache is on once vLLM has filled in its default (on, for stages that generate text)."""
+    value = stage.arg("enable_prefix_caching")
+    return stage.worker_type == "ar" if value is None else bool(value)
+
+
+def effective_session_mode(plan: Plan) -> str:
+    """The mode a session really runs in: ``duplex`` needs the pipeline's plugin, otherwise it is served as turn."""
+    mode = str(plan.deploy.value("session_mode"))
+    return mode if mode != "duplex" or pipelines()[plan.pipeline].get("duplex_plugin") else "turn"
+
+
+DocumentCheck = Callable[[Mapping, Subject], Iterator[Finding]]
+ProfileCheck = Callable[[Subject], Iterator[Finding]]
+PlanCheck = Callable[[Plan, Subject], Iterator[Finding]]
+
+
+@functools.cache
+def rule_modules() -> tuple[ModuleType, ...]:
+    """Every rule's module, in the order of their codes."""
+    return tuple(sorted(modules_of("omnicfg.rules").values(), key=lambda module: rule_of(module).code))
+
+
+def rule_of(module: ModuleType) -> Rule:
+    rule = module.RULE
+    assert isinstance(rule, Rule)
+    return rule
+
+
+def diagnostic(rule: Rule, finding: Finding) -> Diagnostic:
+    """A finding as a diagnostic of its rule."""
+    return Diagnostic.at(
+        finding.mark,
+        rule.code,
+        rule.name,
+        finding.severity or rule.severity,
+        finding.message,
+        platform=finding.platform,
+        stage_id=finding.stage_id,
+        help=finding.help,
+    )
+
+
+def all_platforms() -> tuple[str, ...]:
+    return deploy_schema().platforms

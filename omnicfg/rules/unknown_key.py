@@ -1,0 +1,85 @@
+"""OC101: a key that nothing reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from omnicfg.catalog.upstream import deploy_schema
+from omnicfg.catalog.vllm_args import known_engine_args
+from omnicfg.diagnostics import Severity
+from omnicfg.keys import blocks_of
+from omnicfg.near import near
+from omnicfg.rule import Finding, Rule, Subject
+from omnicfg.tree import Mapping
+
+RULE = Rule(
+    code="OC101",
+    name="unknown-key",
+    severity=Severity.ERROR,
+    what="A key that no part of the engine reads, at any level of a profile.",
+    why=(
+        "vLLM-Omni ignores unknown keys at the top level, in platform blocks and in `runtime`, and hands unknown stage "
+        "keys on as engine args that are refused at start, or that nobody reads. A typo therefore costs either a "
+        "crash or, worse, a setting that silently never applies."
+    ),
+    bad="pipeline: qwen3_tts\nasync_chunk: false\nstages:\n  - stage_id: 0\n    max_num_seq: 8\n",
+    good="pipeline: qwen3_tts\nasync_chunk: false\nstages:\n  - stage_id: 0\n    max_num_seqs: 8\n",
+)
+
+
+def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
+    """Every key of every block of a file against the keys that the block may have."""
+    for block in blocks_of(document, subject):
+        if block.known is None:
+            continue
+        for key in block.node.items:
+            if key not in block.known and isinstance(key, str | int | float):
+                yield Finding(
+                    block.node.key_mark(key),
+                    f"unknown key `{key}` in {block.what}",
+                    _hint(str(key), block.known, block.place),
+                    block.stage_id,
+                    block.platform,
+                )
+
+
+def _hint(key: str, known: Iterable[str], place: str) -> str:
+    close = near(key, known)
+    if close:
+        return f"Did you mean `{close}`?"
+    elsewhere = _elsewhere(key, place)
+    if elsewhere:
+        return elsewhere
+    listed = sorted(known)
+    return f"It may have: {', '.join(listed)}." if len(listed) <= 12 else "Remove it; `omnicfg schema` lists the keys."
+
+
+def _elsewhere(key: str, place: str) -> str | None:
+    """Where a key that exists in the language belongs, if it only stands in the wrong block."""
+    schema = deploy_schema()
+    if place != "stage" and (key in schema.stage_fields or key in known_engine_args()):
+        return f"`{key}` is a setting of a stage: put it under the stage in `stages:`."
+    if place != "profile" and key in schema.deploy_fields:
+        return f"`{key}` is a setting of the whole profile: put it at the top level."
+    if place == "stage" and key in _TOPOLOGY_KEYS:
+        return f"`{key}` belongs to the pipeline's topology; a profile cannot change it."
+    return None
+
+
+_TOPOLOGY_KEYS = frozenset(
+    {
+        "engine_output_type",
+        "execution_type",
+        "final_output",
+        "final_output_type",
+        "hf_config_name",
+        "input_sources",
+        "is_comprehension",
+        "model_arch",
+        "model_stage",
+        "sampling_constraints",
+        "scheduler_cls",
+        "stage_type",
+        "worker_type",
+    }
+)

@@ -1,0 +1,100 @@
+"""What kinds of value a setting takes, read from the annotation text of the schema that declares it."""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+_SIMPLE: Final = {
+    "bool": "bool",
+    "int": "int",
+    "float": "float",
+    "str": "str",
+    "None": "none",
+    "none": "none",
+    "dict": "mapping",
+    "list": "list",
+    "tuple": "list",
+    "Any": "any",
+}
+_NAMES: Final = {
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "mapping": "a mapping",
+    "list": "a list",
+    "none": "null",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ValueType:
+    """The kinds of value allowed (``bool``, ``int``, ``float``, ``str``, ``mapping``, ``list``, ``none``, ``any``).
+
+    ``choices`` lists the only strings allowed; empty: any string.
+    """
+
+    kinds: frozenset[str]
+    choices: tuple[str, ...] = ()
+
+    def admits(self, value: Any) -> bool:
+        """Whether a plain value is of an allowed kind (an int passes for a float, a bool never for a number)."""
+        if "any" in self.kinds:
+            return True
+        kind = kind_of(value)
+        if kind == "str" and self.choices:
+            return value in self.choices
+        return kind in self.kinds or (kind == "int" and "float" in self.kinds)
+
+    def __str__(self) -> str:
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        order = [name for name in _NAMES if name in self.kinds]
+        if "float" in order and "int" in order:
+            order.remove("int")
+        return " or ".join(_NAMES[name] for name in order)
+
+
+def kind_of(value: Any) -> str:
+    """The kind of a plain value."""
+    if value is None:
+        return "none"
+    for kind, python in (("bool", bool), ("int", int), ("float", float), ("str", str), ("mapping", dict)):
+        if isinstance(value, python):
+            return kind
+    return "list"
+
+
+@functools.cache
+def parse_annotation(text: str) -> ValueType:
+    """The type behind an annotation such as ``dict[str, Any] | None`` or ``Literal["v1", "v2"]``.
+
+    Names that are not built in (dataclasses) count as mappings.
+    """
+    kinds: set[str] = set()
+    choices: list[str] = []
+    for part in _split_union(text):
+        literal = re.fullmatch(r"(?:typing\.)?Literal\[(.*)\]", part)
+        if literal:
+            kinds.add("str")
+            choices += re.findall(r"['\"]([^'\"]*)['\"]", literal.group(1))
+            continue
+        name = part.split("[", 1)[0].strip()
+        kinds.add(_SIMPLE.get(name, "mapping"))
+    return ValueType(frozenset(kinds), tuple(choices))
+
+
+def _split_union(text: str) -> list[str]:
+    parts, depth, start = [], 0, 0
+    for position, character in enumerate(text):
+        if character == "[":
+            depth += 1
+        elif character == "]":
+            depth -= 1
+        elif character == "|" and depth == 0:
+            parts.append(text[start:position])
+            start = position + 1
+    return [part.strip() for part in [*parts, text[start:]] if part.strip()]
