@@ -1,0 +1,432 @@
+"""From the paged cache to a consumer: a vLLM KV connector that only reads.
+
+The scheduler's half keeps one number per request that wants its rows: how many tokens' rows it has ordered.
+In every step it orders the rows that the step makes available, so that prompts, prefix hits, chunks,
+generated tokens and what a preempted request computes again are all one case, and no row is sent twice. The
+worker's half gathers them by block table and ships them.
+
+When a row may be read: a block belongs to its request for the whole step. Rows that an earlier step has
+written are copied while the model runs; rows of this step are copied behind it. (A request can hit blocks
+that another one computes in the same step, so a hit alone does not make a row old.) The next step, which may
+give a block to somebody else, waits on the GPU for the copies of this one. Nothing is held back after a
+request's end, and nothing depends on how far the scheduler runs ahead.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from vllm.config import VllmConfig, get_layers_from_vllm_config
+from vllm.distributed.kv_transfer.kv_connector.v1.base import (
+    KVConnectorBase_V1,
+    KVConnectorMetadata,
+    KVConnectorRole,
+    SupportsHMA,
+)
+from vllm.distributed.parallel_state import get_tensor_model_parallel_rank
+from vllm.logger import init_logger
+
+from omnicfg.engine.metrics import BYTES, CACHE_BYTES, DROPPED, ROWS, WAITED, PayloadMetrics, PayloadStats
+from omnicfg.engine.paged_rows import PagedRows
+from omnicfg.engine.spec import CONFIG_KEY, REQUEST_FLAG, PayloadRows, socket_path
+from omnicfg.engine.transport import RowLayout, RowSender, Slot, rows_message
+
+if TYPE_CHECKING:
+    from vllm.distributed.kv_transfer.kv_connector.v1.metrics import KVConnectorPromMetrics, KVConnectorStats
+    from vllm.forward_context import ForwardContext
+    from vllm.v1.core.kv_cache_manager import KVCacheBlocks
+    from vllm.v1.core.sched.output import SchedulerOutput
+    from vllm.v1.kv_cache_interface import KVCacheConfig
+    from vllm.v1.request import Request
+
+logger = init_logger(__name__)
+
+KEY_LIMIT = 256
+MIB = 2**20
+_RING_LEAST, _RING_MOST = 32 * MIB, 192 * MIB
+_MESSAGES_PER_RING = 8
+
+
+@dataclass(slots=True)
+class Span:
+    """Rows of the tokens ``start`` to ``stop`` of a request; ``blocks`` hold them, in order."""
+
+    request: str
+    key: str | None
+    start: int
+    stop: int
+    blocks: list[int]
+
+
+@dataclass(slots=True)
+class StepOrders(KVConnectorMetadata):
+    """What the worker ships in one step: rows of earlier steps, rows of this step, requests that ended."""
+
+    old: list[Span] = field(default_factory=list)
+    new: list[Span] = field(default_factory=list)
+    finished: list[tuple[str, str | None, int, str]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Wanted:
+    key: str | None
+    ordered: int = 0
+
+
+class OrderBook:
+    """The scheduler's half: which rows of which request have been ordered."""
+
+    def __init__(self, block_size: int) -> None:
+        self._block_size = block_size
+        self._wanted: dict[str, _Wanted] = {}
+        self._finished: list[tuple[str, str | None, int, str]] = []
+
+    def open(self, request: str, flag: Any) -> None:
+        """Note a new request; ``flag`` is what its ``kv_transfer_params`` say. Never raises: it comes from a
+        client.
+        """
+        if not flag:
+            return
+        key = flag if isinstance(flag, str) and len(flag) <= KEY_LIMIT else None
+        self._wanted[request] = _Wanted(key)
+
+    def close(self, request: str, tokens: int, reason: str) -> int | None:
+        """Note a request's end; the number of tokens whose rows were ordered, ``None`` if its rows are not
+        wanted.
+        """
+        wanted = self._wanted.pop(request, None)
+        if wanted is None:
+            return None
+        count = min(wanted.ordered, max(0, tokens))
+        self._finished.append((request, wanted.key, count, reason))
+        return count
+
+    def order(self, step: SchedulerOutput) -> StepOrders:
+        """The orders of one step."""
+        finished, self._finished = self._finished, []
+        orders = StepOrders(finished=finished)
+        if not self._wanted:
+            return orders
+        fresh: set[int] | None = None
+        for request, before, after in _progress(step):
+            wanted = self._wanted.get(request)
+            if wanted is None or after <= wanted.ordered:
+                continue
+            table = _blocks(step, request)
+            if before > wanted.ordered:
+                fresh = self._fresh_blocks(step) if fresh is None else fresh
+                old = self._old_tokens(table, wanted.ordered, before, fresh)
+                self._add_span(orders.old, request, wanted, old, table)
+            self._add_span(orders.new, request, wanted, after, table)
+        return orders
+
+    def _add_span(
+        self, spans: list[Span], request: str, wanted: _Wanted, stop: int, table: Sequence[int]
+    ) -> None:
+        if stop > wanted.ordered:
+            first, last = wanted.ordered // self._block_size, -(-stop // self._block_size)
+            spans.append(Span(request, wanted.key, wanted.ordered, stop, list(table[first:last])))
+            wanted.ordered = stop
+
+    def _fresh_blocks(self, step: SchedulerOutput) -> set[int]:
+        """The blocks into which this step writes, for whatever request."""
+        fresh: set[int] = set()
+        for request, before, after in _progress(step):
+            first, last = before // self._block_size, -(-after // self._block_size)
+            fresh.update(_blocks(step, request)[first:last])
+        return fresh
+
+    def _old_tokens(self, table: Sequence[int], start: int, before: int, fresh: set[int]) -> int:
+        """How far the rows from ``start`` to ``before`` lie in blocks that this step does not write."""
+        for index in range(start // self._block_size, -(-before // self._block_size)):
+            if table[index] in fresh:
+                return max(start, index * self._block_size)
+        return before
+
+
+class Shipper:
+    """The worker's half: gathers spans out of ``cache`` and hands them to ``sender``.
+
+    ``cache`` has shape ``[blocks, rows, tokens per block, width]``; ``block_size`` is the scheduler's, which
+    an attention kernel's blocks in ``cache`` may divide.
+    """
+
+    def __init__(self, cache: torch.Tensor, block_size: int, sender: RowSender, stats: PayloadStats) -> None:
+        self._cache = cache
+        self._block_size = block_size
+        self._sender = sender
+        self._stats = stats
+        self._token_bytes = sender.layout.token_bytes
+        self._most = max(1, sender.capacity // _MESSAGES_PER_RING // self._token_bytes)
+        self._ring = torch.frombuffer(sender.buffer, dtype=torch.uint8)
+        self._on_gpu = cache.device.type != "cpu"
+        self._stream = torch.cuda.Stream(cache.device, priority=-1) if self._on_gpu else None
+        self._step_begins: torch.cuda.Event | None = None
+        self._copied: torch.cuda.Event | None = None
+        self._outbox: queue.SimpleQueue[tuple[torch.cuda.Event | None, dict[str, Any], Slot | None] | None]
+        self._outbox = queue.SimpleQueue()
+        if self._on_gpu:
+            self._pin()
+        self._postman = threading.Thread(target=self._post, name="omnicfg-rows-postman", daemon=True)
+        self._postman.start()
+
+    def begin(self) -> None:
+        """Before the model runs: it may overwrite blocks that the step before read, once those copies are
+        done.
+        """
+        if self._on_gpu:
+            main = torch.cuda.current_stream()
+            if self._copied is not None:
+                main.wait_event(self._copied)
+                self._copied = None
+            self._step_begins = main.record_event()
+
+    def ship(self, orders: StepOrders) -> None:
+        """After the model was launched: the rows of this step, then the ends."""
+        if orders.old:
+            self._ship(orders.old, self._step_begins)
+        if orders.new:
+            self._ship(orders.new, torch.cuda.current_stream().record_event() if self._on_gpu else None)
+        if orders.finished:
+            self._outbox.put((None, rows_message((), orders.finished), None))
+
+    def close(self) -> None:
+        """Send what is under way, then disconnect."""
+        self._outbox.put(None)
+        self._postman.join(timeout=5)
+        self._sender.close()
+
+    def _ship(self, spans: list[Span], ready: torch.cuda.Event | None) -> None:
+        for message, slots in _messages(spans, self._block_size, self._most):
+            size = len(slots) * self._token_bytes
+            since = time.monotonic()
+            slot = self._sender.reserve(size)
+            self._stats.add(WAITED, time.monotonic() - since)
+            rows = len(slots) * self._cache.shape[1]
+            if slot is None:
+                self._stats.add(DROPPED, rows)
+                continue
+            event = self._copy(slots, slot, ready)
+            self._stats.add(ROWS, rows)
+            self._stats.add(BYTES, size)
+            self._outbox.put((event, rows_message(message), slot))
+
+    def _copy(self, slots: np.ndarray, slot: Slot, ready: torch.cuda.Event | None) -> torch.cuda.Event | None:
+        target = self._ring[slot.offset : slot.offset + slot.size].view(self._cache.dtype)
+        shape = (len(slots), self._cache.shape[1], self._cache.shape[3])
+        if self._stream is None:
+            target.view(shape).copy_(self._gather(torch.from_numpy(slots)))
+            return None
+        assert ready is not None
+        with torch.cuda.stream(self._stream):
+            self._stream.wait_event(ready)
+            places = torch.from_numpy(slots).pin_memory().to(self._cache.device, non_blocking=True)
+            target.view(shape).copy_(self._gather(places), non_blocking=True)
+            self._copied = torch.cuda.Event(blocking=True)
+            self._copied.record(self._stream)
+        return self._copied
+
+    def _gather(self, slots: torch.Tensor) -> torch.Tensor:
+        """Rows ``[tokens, rows, width]`` at the given slots (block id times block size plus offset)."""
+        size = self._cache.shape[2]
+        return self._cache[slots // size, :, slots % size]
+
+    def _pin(self) -> None:
+        """Let the GPU copy into the ring directly and in the background."""
+        error = torch.cuda.cudart().cudaHostRegister(self._ring.data_ptr(), self._ring.numel(), 0)
+        if int(error) != 0:
+            logger.warning(
+                "The ring of payload rows could not be pinned (CUDA error %s): copies will wait", error
+            )
+
+    def _post(self) -> None:
+        while (item := self._outbox.get()) is not None:
+            event, message, slot = item
+            if event is not None:
+                event.synchronize()
+            self._sender.publish(message, slot)
+
+
+class PayloadConnector(KVConnectorBase_V1, SupportsHMA):
+    """vLLM's view of the two halves. It loads nothing, so the scheduler never waits for it."""
+
+    def __init__(
+        self, vllm_config: VllmConfig, role: KVConnectorRole, kv_cache_config: KVCacheConfig
+    ) -> None:
+        super().__init__(vllm_config=vllm_config, role=role, kv_cache_config=kv_cache_config)
+        groups = kv_cache_config.kv_cache_groups
+        if len(groups) != 1:
+            raise ValueError(
+                f"payload rows need every layer in one KV cache group, vLLM made {len(groups)} for "
+                "this model: serve it without payload rows"
+            )
+        self._block_size = groups[0].kv_cache_spec.block_size
+        self._book = OrderBook(self._block_size)
+        self._shipper: Shipper | None = None
+        self._stats = PayloadStats()
+
+    # -- both halves --
+
+    @property
+    def requires_kv_delivery(self) -> bool:
+        return False
+
+    def get_kv_connector_stats(self) -> KVConnectorStats | None:
+        return self._stats.take()
+
+    @classmethod
+    def build_kv_connector_stats(cls, data: dict[str, Any] | None = None) -> KVConnectorStats | None:
+        return PayloadStats(data) if data is not None else PayloadStats()
+
+    @classmethod
+    def build_prom_metrics(
+        cls,
+        vllm_config: VllmConfig,
+        metric_types: dict[Any, Any],
+        labelnames: list[str],
+        per_engine_labelvalues: dict[int, list[object]],
+    ) -> KVConnectorPromMetrics:
+        return PayloadMetrics(vllm_config, metric_types, labelnames, per_engine_labelvalues)
+
+    # -- the scheduler's half --
+
+    def on_new_request(self, request: Request) -> None:
+        self._book.open(request.request_id, (request.kv_transfer_params or {}).get(REQUEST_FLAG))
+
+    def build_connector_meta(self, scheduler_output: SchedulerOutput) -> StepOrders:
+        return self._book.order(scheduler_output)
+
+    def request_finished(
+        self,
+        request: Request,
+        block_ids: list[int],  # noqa: ARG002 - vLLM's interface
+    ) -> tuple[bool, dict[str, Any] | None]:
+        # The last token was sampled but never read, so it has no row.
+        reason = request.get_finished_reason()
+        tokens = self._book.close(request.request_id, request.num_tokens - 1, str(reason))
+        if tokens is None:
+            return False, None
+        return False, {REQUEST_FLAG: {"request": request.request_id, "tokens": tokens}}
+
+    def request_finished_all_groups(
+        self, request: Request, block_ids: tuple[list[int], ...]
+    ) -> tuple[bool, dict[str, Any] | None]:
+        return self.request_finished(request, block_ids[0] if block_ids else [])
+
+    def get_num_new_matched_tokens(
+        self,
+        request: Request,  # noqa: ARG002 - vLLM's interface
+        num_computed_tokens: int,  # noqa: ARG002
+    ) -> tuple[int, bool]:
+        return 0, False
+
+    def update_state_after_alloc(
+        self, request: Request, blocks: KVCacheBlocks, num_external_tokens: int
+    ) -> None:
+        """Nothing is loaded."""
+
+    # -- the worker's half --
+
+    def register_kv_caches(self, kv_caches: dict[str, torch.Tensor]) -> None:
+        layers = get_layers_from_vllm_config(self._vllm_config, PagedRows, list(kv_caches))
+        (name,) = layers
+        cache = kv_caches[name]
+        if get_tensor_model_parallel_rank() != 0:
+            return  # the residual stream, so every row, is the same on all ranks
+        self._stats.data[CACHE_BYTES] = cache.numel() * cache.element_size()
+        self._shipper = Shipper(cache, self._block_size, self._sender(cache), self._stats)
+
+    def bind_connector_metadata(self, connector_metadata: KVConnectorMetadata) -> None:
+        super().bind_connector_metadata(connector_metadata)
+        if self._shipper is not None:
+            self._shipper.begin()
+
+    def wait_for_save(self) -> None:
+        if self._shipper is not None and self.has_connector_metadata():
+            orders = self._get_connector_metadata()
+            assert isinstance(orders, StepOrders)
+            self._shipper.ship(orders)
+
+    def start_load_kv(self, forward_context: ForwardContext, **kwargs: Any) -> None:
+        """Nothing is loaded."""
+
+    def wait_for_layer_load(self, layer_name: str) -> None:
+        """Nothing is loaded."""
+
+    def save_kv_layer(
+        self, layer_name: str, kv_layer: torch.Tensor, attn_metadata: Any, **kwargs: Any
+    ) -> None:
+        """Rows are written by the model itself."""
+
+    def shutdown(self) -> None:
+        if self._shipper is not None:
+            self._shipper.close()
+            self._shipper = None
+
+    def _sender(self, cache: torch.Tensor) -> RowSender:
+        extra = self._kv_transfer_config.get_from_extra_config
+        payload = PayloadRows.from_config(self._vllm_config.additional_config[CONFIG_KEY])
+        dtype = str(cache.dtype).removeprefix("torch.")
+        layout = RowLayout(payload.names, cache.shape[3], dtype, cache.element_size())
+        parallel = self._vllm_config.parallel_config
+        path = socket_path(extra("socket", None), parallel.data_parallel_size, parallel.data_parallel_rank)
+        tokens = self._vllm_config.scheduler_config.max_num_batched_tokens
+        fitting = min(max(2 * tokens * layout.token_bytes, _RING_LEAST), _RING_MOST)
+        sender = RowSender(
+            Path(path), layout, int(extra("ring_bytes", fitting)), float(extra("stall_seconds", 10.0))
+        )
+        logger.info("Payload rows %s, %d B per token, at %s", payload.names, layout.token_bytes, path)
+        return sender
+
+
+def _progress(step: SchedulerOutput) -> Iterator[tuple[str, int, int]]:
+    """(request, tokens computed before this step, tokens computed after it) for every scheduled request."""
+    scheduled, running = step.num_scheduled_tokens, step.scheduled_cached_reqs
+    for new in step.scheduled_new_reqs:
+        yield new.req_id, new.num_computed_tokens, new.num_computed_tokens + scheduled[new.req_id]
+    for request, before in zip(running.req_ids, running.num_computed_tokens, strict=True):
+        yield request, before, before + scheduled[request]
+
+
+def _blocks(step: SchedulerOutput, request: str) -> Sequence[int]:
+    """A scheduled request's block table: there is one group, so one."""
+    blocks: Sequence[int] = step.kv_connector_block_state.resolve_block_ids(request)[0]
+    return blocks
+
+
+def _messages(
+    spans: Iterable[Span], block_size: int, most: int
+) -> Iterator[tuple[list[tuple[str, str | None, int, int]], np.ndarray]]:
+    """Messages of at most ``most`` tokens: the rows' description, and the slots at which they lie."""
+    described: list[tuple[str, str | None, int, int]] = []
+    slots: list[np.ndarray] = []
+    room = most
+    for span in spans:
+        places = _slots(span, block_size)
+        start = span.start
+        while len(places):
+            taken, places = places[:room], places[room:]
+            described.append((span.request, span.key, start, len(taken)))
+            slots.append(taken)
+            start += len(taken)
+            room -= len(taken)
+            if room == 0:
+                yield described, np.concatenate(slots)
+                described, slots, room = [], [], most
+    if described:
+        yield described, np.concatenate(slots)
+
+
+def _slots(span: Span, block_size: int) -> np.ndarray:
+    """The slots of a span's tokens."""
+    starts = np.asarray(span.blocks, dtype=np.int64) * block_size
+    skipped = span.start % block_size
+    return (starts[:, None] + np.arange(block_size)).ravel()[skipped : skipped + span.stop - span.start]

@@ -1,0 +1,100 @@
+"""What a model contributes: its own vLLM class, extended by payload rows. No model is named here.
+
+Any vLLM class whose decoder can hand out the residual stream between its layers (``EagleModelMixin``, which
+vLLM uses for EAGLE-3) can be extended. ``PayloadFoo`` is an attribute of this module for every architecture
+``Foo`` that vLLM knows; it is made on first use. Which rows it keeps comes from ``additional_config`` (which
+is part of vLLM's compile hash) under the name ``spec.CONFIG_KEY``.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+from torch import nn
+from vllm.config import VllmConfig
+from vllm.model_executor.models import ModelRegistry
+from vllm.model_executor.models.interfaces import EagleModelMixin, SupportsEagle3
+from vllm.model_executor.models.utils import maybe_prefix
+from vllm.sequence import IntermediateTensors
+
+from omnicfg.engine.paged_rows import PagedRows
+from omnicfg.engine.spec import ARCHITECTURE_PREFIX, CONFIG_KEY, PayloadRows, base_architecture
+
+LAYER_NAME = "payload_rows"
+
+
+class KeepsPayloadRows:
+    """Mixin in front of a vLLM model class: keeps the rows of every token that the model reads."""
+
+    payload_rows: PagedRows
+    _payload: PayloadRows
+
+    def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
+        super().__init__(vllm_config=vllm_config, prefix=prefix)  # type: ignore[call-arg]
+        self._keep_rows(vllm_config, prefix)
+
+    def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor | IntermediateTensors:
+        """The model's own ``forward``; its inner part is what gets compiled, the rows are written outside of
+        it.
+        """
+        output = super().forward(*args, **kwargs)  # type: ignore[misc]
+        hidden, between = output if isinstance(output, tuple) else (output, [])
+        self.payload_rows.write([*between, hidden] if self._payload.final else between)
+        return hidden
+
+    def _keep_rows(self, vllm_config: VllmConfig, prefix: str) -> None:
+        payload = PayloadRows.from_config(vllm_config.additional_config[CONFIG_KEY])
+        text_config = vllm_config.model_config.hf_config.get_text_config()
+        layers = text_config.num_hidden_layers
+        if payload.layers and payload.layers[-1] > layers:
+            raise ValueError(f"payload row {payload.layers[-1]}: the Thinker has {layers} layers")
+        if payload.layers:
+            SupportsEagle3.set_aux_hidden_state_layers(_decoder_owner(self), payload.layers)
+        # vLLM reads one integer, the layer's index, out of a layer's name.
+        name = maybe_prefix(prefix, f"{LAYER_NAME}.{layers}")
+        self._payload = payload
+        self.payload_rows = PagedRows(len(payload), text_config.hidden_size, name)
+
+
+@cache
+def with_payload_rows(base: type[nn.Module]) -> type[nn.Module]:
+    """``base``, extended by payload rows."""
+    members: dict[str, Any] = {"__module__": __name__, "__doc__": f"{base.__name__} with payload rows."}
+    if any("__new__" in vars(parent) for parent in base.__mro__ if parent is not object):
+        members["__new__"] = _new
+    return type(ARCHITECTURE_PREFIX + base.__name__, (KeepsPayloadRows, base), members)
+
+
+def __getattr__(name: str) -> type[nn.Module]:
+    if name.startswith(ARCHITECTURE_PREFIX):
+        model = ModelRegistry.models.get(base_architecture(name))
+        if model is not None:
+            return with_payload_rows(model.load_model_cls())
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _new(cls: type[nn.Module], *args: Any, **kwargs: Any) -> nn.Module:
+    """``__new__`` of an extended class whose base has one: some pick another class by the model's version and
+    build it.
+    """
+    base = cls.__mro__[cls.__mro__.index(KeepsPayloadRows) + 1]
+    model: nn.Module = base.__new__(cls, *args, **kwargs)
+    if isinstance(model, cls):
+        return model  # Python calls __init__
+    model.__class__ = with_payload_rows(type(model))  # type: ignore[arg-type]
+    model._keep_rows(kwargs["vllm_config"], kwargs.get("prefix", ""))
+    return model
+
+
+def _decoder_owner(model: Any) -> Any:
+    """``model``, checked to have a decoder that hands out the residual stream between its layers."""
+    language = model.get_language_model() if hasattr(model, "get_language_model") else model
+    language = getattr(model, "language_model", language)
+    if not isinstance(getattr(language, "model", language), EagleModelMixin):
+        raise ValueError(
+            f"{type(model).__name__} cannot keep payload rows: its decoder does not hand out the "
+            "residual stream between layers (vLLM's EagleModelMixin)"
+        )
+    return model

@@ -1,0 +1,416 @@
+"""Rows from the engine's worker to one consumer process: a bounded ring in shared memory, messages over a
+socket.
+
+The ring is an anonymous memory file that the producer hands over when a consumer connects, so nothing is left
+behind in the file system but the socket. Rows are written once, straight into the ring (by the GPU's copy
+engine where there is one), and a small JSON message says where they lie. The consumer answers with the
+position up to which it is done; the kernel's sockets order the two sides, wake a sleeper, and tell at once
+when the other side died.
+
+Back-pressure: a producer that finds no room waits for the consumer, so a slow consumer slows the engine down
+and memory stays bounded. One that does not move for ``stall_seconds`` is disconnected, and the engine goes on
+without it. Without a consumer rows are dropped, and counted.
+
+Linux only (``memfd_create``, ``SCM_RIGHTS``). Standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import mmap
+import os
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+PROTOCOL = 1
+SOCKET_PATH_LIMIT = 107  # sun_path of unix(7), less the closing zero
+_ALIGNMENT = 64
+_POSITION = struct.Struct("<Q")
+_LENGTH = struct.Struct("<I")
+
+
+class TransportError(RuntimeError):
+    """A connection that cannot be made, or a peer that speaks something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowLayout:
+    """What the bytes of one token mean: ``names`` rows of ``width`` elements of ``dtype`` (a torch dtype's
+    name).
+    """
+
+    names: tuple[str, ...]
+    width: int
+    dtype: str
+    itemsize: int
+
+    @property
+    def token_bytes(self) -> int:
+        """Bytes of one token's rows."""
+        return len(self.names) * self.width * self.itemsize
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of ``count`` tokens of one request, from position ``start``: shape ``[count, names, width]``, C
+    order.
+
+    ``data`` points into the ring: it is valid until the next message is asked for.
+    """
+
+    request: str
+    key: str | None
+    start: int
+    count: int
+    data: memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """No more rows follow for ``request``.
+
+    ``tokens`` is the number of tokens that the model has read: the prompt and all generated tokens but the
+    last. Rows at later positions belong to a step that was already under way when the request stopped: leave
+    them out.
+    """
+
+    request: str
+    key: str | None
+    tokens: int
+    reason: str
+
+
+Message = Rows | Finished
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Room for one message's rows in the ring, to be published in the order of reservation."""
+
+    offset: int
+    size: int
+    end: int
+    consumer: int
+
+
+class RowSender:
+    """The producer: one ring, one consumer at a time. Call ``reserve`` and ``publish`` in the same order.
+
+    ``capacity`` is in bytes. ``buffer`` is the ring itself, for whoever fills the slots.
+    """
+
+    def __init__(self, path: Path, layout: RowLayout, capacity: int, stall_seconds: float = 10.0) -> None:
+        if len(os.fsencode(path)) > SOCKET_PATH_LIMIT:
+            raise TransportError(f"the socket path {path} is longer than {SOCKET_PATH_LIMIT} bytes")
+        self.path = path
+        self.layout = layout
+        self.capacity = capacity
+        self.stall_seconds = stall_seconds
+        self._fd = os.memfd_create("omnicfg-rows", os.MFD_CLOEXEC)
+        os.ftruncate(self._fd, capacity)
+        self.buffer = mmap.mmap(self._fd, capacity)
+        self._room = threading.Condition()
+        self._reserved = 0
+        self._released = 0
+        self._peer: socket.socket | None = None
+        self._consumers = 0  # so far; a slot is for the one that was there when it was reserved
+        self._closed = False
+        self._listener = _listen(path)
+        self._doorman = threading.Thread(target=self._serve, name="omnicfg-rows-doorman", daemon=True)
+        self._doorman.start()
+
+    @property
+    def connected(self) -> bool:
+        """Whether a consumer is there."""
+        return self._peer is not None
+
+    def reserve(self, size: int) -> Slot | None:
+        """Room for ``size`` bytes (at most ``capacity``), waiting for the consumer; ``None`` without a
+        consumer.
+        """
+        with self._room:
+            start = self._reserved
+            if start % self.capacity + size > self.capacity:  # a slot does not wrap
+                start += self.capacity - start % self.capacity
+            end = start + _aligned(size)
+            peer, seen, since = self._peer, self._released, time.monotonic()
+            while peer is not None and self._peer is peer and end - self._released > self.capacity:
+                self._room.wait(0.5)
+                if self._released != seen:
+                    seen, since = self._released, time.monotonic()
+                elif time.monotonic() - since > self.stall_seconds:
+                    self._drop(peer)
+            if peer is None or self._peer is not peer:
+                return None
+            self._reserved = end
+            return Slot(start % self.capacity, size, end, self._consumers)
+
+    def publish(self, message: Mapping[str, Any], slot: Slot | None = None) -> bool:
+        """Hand a message over, with the rows of ``slot`` if it has any; false when there is no consumer any
+        more.
+        """
+        peer = self._peer
+        if peer is None or (slot is not None and slot.consumer != self._consumers):
+            return False
+        where = {} if slot is None else {"offset": slot.offset, "size": slot.size, "end": slot.end}
+        body = json.dumps({**message, **where}, separators=(",", ":")).encode()
+        try:
+            peer.sendall(_LENGTH.pack(len(body)) + body)
+        except OSError:
+            self._drop(peer)
+            return False
+        return True
+
+    def close(self) -> None:
+        """Disconnect, remove the socket, give the ring back."""
+        self._closed = True
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        if (peer := self._peer) is not None:
+            self._drop(peer)
+        self.path.unlink(missing_ok=True)
+        self._doorman.join(timeout=5)
+        os.close(self._fd)
+
+    def _drop(self, peer: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            peer.shutdown(socket.SHUT_RDWR)  # the doorman wakes up and closes it
+        with self._room:
+            if self._peer is peer:
+                self._peer = None
+            self._room.notify_all()
+
+    def _serve(self) -> None:
+        while not self._closed:
+            try:
+                peer, _ = self._listener.accept()
+            except OSError:
+                return
+            with peer:
+                with contextlib.suppress(OSError):
+                    self._welcome(peer)
+                    self._follow(peer)
+                self._drop(peer)
+
+    def _welcome(self, peer: socket.socket) -> None:
+        layout = self.layout
+        hello = {
+            "protocol": PROTOCOL,
+            "capacity": self.capacity,
+            "names": list(layout.names),
+            "width": layout.width,
+            "dtype": layout.dtype,
+            "itemsize": layout.itemsize,
+        }
+        body = json.dumps(hello).encode()
+        socket.send_fds(peer, [_LENGTH.pack(len(body)) + body], [self._fd])
+        with self._room:
+            self._released = self._reserved
+            self._consumers += 1
+            self._peer = peer
+
+    def _follow(self, peer: socket.socket) -> None:
+        """Take in the consumer's releases until it goes away."""
+        pending = b""
+        while chunk := peer.recv(4096):
+            pending += chunk
+            whole = len(pending) // _POSITION.size * _POSITION.size
+            if whole:
+                (position,) = _POSITION.unpack_from(pending, whole - _POSITION.size)
+                pending = pending[whole:]
+                with self._room:
+                    self._released = max(self._released, min(position, self._reserved))
+                    self._room.notify_all()
+
+
+class RowReceiver:
+    """The consumer: ``for message in receiver`` until the engine goes away. For one thread."""
+
+    def __init__(self, path: Path, timeout: float = 30.0) -> None:
+        """Connect to the engine that listens at ``path``, waiting up to ``timeout`` seconds for it to be
+        there.
+        """
+        self._socket = _connect(path, timeout)
+        self._pending = bytearray()
+        self._messages: list[dict[str, Any]] = []
+        self._release: int | None = None
+        self._views: list[memoryview] = []
+        hello, fd = self._greet(path)
+        try:
+            self._ring = mmap.mmap(fd, int(hello["capacity"]), access=mmap.ACCESS_READ)
+        finally:
+            os.close(fd)
+        self.layout = RowLayout(
+            tuple(hello["names"]), int(hello["width"]), str(hello["dtype"]), int(hello["itemsize"])
+        )
+
+    def __iter__(self) -> Iterator[Message]:
+        while (messages := self.receive()) is not None:
+            yield from messages
+
+    def receive(self, timeout: float | None = None) -> list[Message] | None:
+        """The messages of one engine step, ``[]`` after ``timeout`` seconds without any, ``None`` at the end.
+
+        The rows of the step before are given back by this call: copy what is to be kept.
+        """
+        self._give_back()
+        self._socket.settimeout(timeout)
+        try:
+            body = self._read_frame()
+        except TimeoutError:
+            return []
+        except OSError:
+            body = None
+        if body is None:
+            return None
+        frame = json.loads(body)
+        self._release = frame.get("end")
+        return [*self._rows(frame), *(Finished(*one) for one in frame.get("finished", ()))]
+
+    def close(self) -> None:
+        """Disconnect; the engine notices at once."""
+        self._give_back()
+        self._socket.close()
+        with contextlib.suppress(BufferError):  # someone still holds a view of the ring
+            self._ring.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _rows(self, frame: Mapping[str, Any]) -> list[Rows]:
+        messages: list[Rows] = []
+        position, token_bytes = frame.get("offset", 0), self.layout.token_bytes
+        ring = memoryview(self._ring)
+        for request, key, start, count in frame.get("rows", ()):
+            view = ring[position : position + count * token_bytes]
+            self._views.append(view)
+            messages.append(Rows(request, key, start, count, view))
+            position += count * token_bytes
+        return messages
+
+    def _give_back(self) -> None:
+        self._views.clear()
+        if self._release is not None:
+            with contextlib.suppress(OSError):
+                self._socket.sendall(_POSITION.pack(self._release))
+            self._release = None
+
+    def _greet(self, path: Path) -> tuple[dict[str, Any], int]:
+        data, fds, _, _ = socket.recv_fds(self._socket, 65536, 1)
+        if not fds:
+            raise TransportError(f"what listens at {path} hands over no ring")
+        self._pending += data
+        body = self._read_frame()
+        hello: dict[str, Any] = json.loads(body) if body is not None else {}
+        if hello.get("protocol") != PROTOCOL:
+            os.close(fds[0])
+            raise TransportError(
+                f"{path} speaks protocol {hello.get('protocol')}, this side speaks {PROTOCOL}"
+            )
+        return hello, fds[0]
+
+    def _read_frame(self) -> bytes | None:
+        """One length-prefixed message; ``None`` at the end. A timeout loses nothing."""
+        while True:
+            if len(self._pending) >= _LENGTH.size:
+                (length,) = _LENGTH.unpack_from(self._pending)
+                if len(self._pending) >= _LENGTH.size + length:
+                    body = bytes(self._pending[_LENGTH.size : _LENGTH.size + length])
+                    del self._pending[: _LENGTH.size + length]
+                    return body
+            chunk = self._socket.recv(65536)
+            if not chunk:
+                return None
+            self._pending += chunk
+
+
+@dataclass(slots=True)
+class Payload:
+    """All rows of one finished request: ``data`` has shape ``[tokens, names, width]``, C order."""
+
+    request: str
+    key: str | None
+    tokens: int
+    reason: str
+    data: bytes
+    complete: bool
+
+
+@dataclass(slots=True)
+class PayloadAssembler:
+    """Puts the messages of a :class:`RowReceiver` together, request by request."""
+
+    layout: RowLayout
+    _open: dict[str, bytearray] = field(default_factory=dict)
+    _broken: set[str] = field(default_factory=set)
+
+    def add(self, message: Message) -> Payload | None:
+        """Take a message in; the whole payload when it was the request's last."""
+        if isinstance(message, Rows):
+            rows = self._open.setdefault(message.request, bytearray())
+            if message.start * self.layout.token_bytes != len(rows):  # rows were dropped before these
+                self._broken.add(message.request)
+            else:
+                rows += message.data
+            return None
+        rows = self._open.pop(message.request, bytearray())
+        size = message.tokens * self.layout.token_bytes
+        complete = message.request not in self._broken and len(rows) >= size
+        self._broken.discard(message.request)
+        return Payload(
+            message.request, message.key, message.tokens, message.reason, bytes(rows[:size]), complete
+        )
+
+
+def rows_message(
+    rows: Sequence[tuple[str, str | None, int, int]],
+    finished: Sequence[tuple[str, str | None, int, str]] = (),
+) -> dict[str, Any]:
+    """A message's body: ``rows`` are (request, key, start, count), in the order in which they lie in the
+    slot.
+    """
+    return {"rows": rows, "finished": finished}
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
+
+
+def _listen(path: Path) -> socket.socket:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)  # left by an engine that was killed
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    mask = os.umask(0o077)
+    try:
+        listener.bind(os.fspath(path))
+    finally:
+        os.umask(mask)
+    listener.listen(1)
+    return listener
+
+
+def _connect(path: Path, timeout: float) -> socket.socket:
+    deadline = time.monotonic() + timeout
+    while True:
+        peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        try:
+            peer.settimeout(timeout)
+            peer.connect(os.fspath(path))
+        except (FileNotFoundError, ConnectionRefusedError) as error:
+            peer.close()
+            if time.monotonic() > deadline:
+                raise TransportError(f"no engine listens at {path}") from error
+            time.sleep(0.05)
+        else:
+            return peer
