@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def validate(
     unknown platform, a profile that does not exist, an unreadable override) raise
     :class:`~omnicfg.errors.OmnicfgError`.
     """
-    names: list[ProfileName] = [profiles] if isinstance(profiles, str | Path) else list(profiles)  # type: ignore[arg-type]
+    names: list[ProfileName] = [profiles] if isinstance(profiles, str | PathLike) else list(profiles)
     platforms = all_platforms() if platform == "all" else (platform,)
     for name in platforms:
         check_platform(name)

@@ -21,6 +21,7 @@ from omnicfg.passes.platform import apply_platform
 from omnicfg.passes.topology import apply_topology
 from omnicfg.plan import Plan
 from omnicfg.tree import Mapping as Tree
+from omnicfg.tree import Mark, Scalar, Sequence
 
 ProfileName = str | os.PathLike[str]
 
@@ -47,7 +48,19 @@ def compile_profile(profile: Profile, platform: str, pipeline: str, overrides: I
     """The plan of a loaded profile on one platform."""
     tree = apply_overrides(apply_platform(profile.deploy, platform), overrides)
     joined = apply_topology(tree, pipeline, platform)
-    return Plan(engine_args(joined, profile=profile.shown, platform=platform, pipeline=pipeline))
+    plan = engine_args(joined, profile=profile.shown, platform=platform, pipeline=pipeline)
+    return Plan(plan, stage_marks(tree))
+
+
+def stage_marks(tree: Tree) -> dict[int, Mark]:
+    """Where each stage of a deploy tree is written: the place of its `stage_id`."""
+    stages = tree.items["stages"]
+    entries = stages.items if isinstance(stages, Sequence) else []
+    return {
+        stage.value("stage_id"): stage.items["stage_id"].mark
+        for stage in entries
+        if isinstance(stage, Tree) and isinstance(stage.value("stage_id"), int)
+    }
 
 
 def resolve(
@@ -75,8 +88,8 @@ def pipeline_of(
 ) -> str:
     """The key of the pipeline that the profile configures."""
     asked = next((override for override in overrides if override.route == ("pipeline",)), None)
-    if pipeline is None and asked is not None:
-        pipeline = str(asked.node.value) if hasattr(asked.node, "value") else None
+    if pipeline is None and asked is not None and isinstance(asked.node, Scalar):
+        pipeline = str(asked.node.value)
     return find_pipeline(profile.raw, profile.path, profile.chain, pipeline, model)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
 
@@ -109,12 +109,12 @@ def _duplex_keys() -> frozenset[str]:
 
 @functools.cache
 def _connector_keys() -> frozenset[str]:
-    return frozenset(deploy_schema().raw["connector_keys"])
+    return deploy_schema().connector_keys
 
 
 @functools.cache
 def _edge_keys() -> frozenset[str]:
-    return frozenset(deploy_schema().raw["edge_keys"])
+    return deploy_schema().edge_keys
 
 
 @functools.cache
@@ -159,10 +159,5 @@ def _sampling(kind: str | None) -> tuple[frozenset[str] | None, MappingOf[str, V
     """Sampling parameters of a stage: a diffusion stage's are its model's own affair, so they are free."""
     if kind in (None, "diffusion"):
         return None, {}
-    fields = {entry["name"]: parse_annotation(entry["type"]) for entry in deploy_schema().raw["sampling_params"]}
-    return frozenset(fields), fields
-
-
-def scalar_leaf(node: Node) -> Hashable | None:
-    """The value of a scalar; ``None`` for anything else."""
-    return node.value if isinstance(node, Scalar) else None
+    types = _types(deploy_schema().sampling_params)
+    return frozenset(types), types

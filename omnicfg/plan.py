@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from omnicfg.tree import Mapping, Node, Route, Sequence, find, leaves, plain
+from omnicfg.tree import Mapping, Mark, Node, Route, Sequence, find, leaves, plain
 
 _STAGE_PARTS: Final = ("engine_args", "runtime", "extras")
 
@@ -66,10 +66,14 @@ class StagePlan:
 
 
 class Plan:
-    """A compiled profile. ``tree`` holds every value with its provenance; :meth:`to_dict` gives the plain values."""
+    """A compiled profile. ``tree`` holds every value with its provenance; :meth:`to_dict` gives the plain values.
 
-    def __init__(self, tree: Mapping) -> None:
+    ``stage_marks`` says where the profile's own entry of a stage is written.
+    """
+
+    def __init__(self, tree: Mapping, stage_marks: dict[int, Mark] | None = None) -> None:
         self.tree = tree
+        self.stage_marks = stage_marks or {}
 
     @property
     def profile(self) -> str:
@@ -98,6 +102,10 @@ class Plan:
     def stage(self, stage_id: int) -> StagePlan | None:
         """The stage with this id (ids, not positions, name stages everywhere)."""
         return next((stage for stage in self.stages if stage.stage_id == stage_id), None)
+
+    def stage_mark(self, stage_id: int) -> Mark:
+        """Where the profile configures a stage: its `stage_id`; the start of the file where it has no entry."""
+        return self.stage_marks.get(stage_id, Mark(self.tree.mark.file, 1, 1, 1, 1))
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain data; ``engine_args``, ``runtime`` and ``extras`` equal vLLM-Omni's own."""

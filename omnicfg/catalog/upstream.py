@@ -15,11 +15,12 @@ _DIRECTORY: Final = f"schemas/vllm-omni/{VLLM_OMNI}"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Field:
-    """One field of the deploy schema: its annotation as text, its default, and its line in upstream's source."""
+    """One field of the deploy schema: its annotation as text, its default, and its place in upstream's source."""
 
     name: str
     type: str
     default: Any
+    file: str
     line: int
 
 
@@ -27,10 +28,10 @@ class Field:
 class DeploySchema:
     """The deploy language of one vLLM-Omni release."""
 
-    source: str
     deploy_fields: Mapping[str, Field]
     stage_fields: Mapping[str, Field]
     duplex_fields: Mapping[str, Field]
+    topology_fields: Mapping[str, Field]
     reserved_keys: frozenset[str]
     deep_merge_keys: frozenset[str]
     pipeline_wide: tuple[str, ...]
@@ -38,8 +39,14 @@ class DeploySchema:
     model_runners: tuple[str, ...]
     v2_refused_on: frozenset[str]
     execution_types: Mapping[str, Mapping[str, Any]]
+    session_modes: tuple[str, ...]
     owners: Mapping[str, frozenset[str]]
-    raw: Mapping[str, Any]
+    parallel_owners: Mapping[str, frozenset[str]]
+    connector_classes: frozenset[str]
+    connector_keys: frozenset[str]
+    connector_extra_keys: frozenset[str]
+    edge_keys: frozenset[str]
+    sampling_params: Mapping[str, Field]
 
 
 @functools.cache
@@ -47,10 +54,10 @@ def deploy_schema() -> DeploySchema:
     """The schema that profiles are written in."""
     raw = load_json(f"{_DIRECTORY}/deploy.json")
     return DeploySchema(
-        source="vllm_omni/config/stage_config.py",
         deploy_fields=_fields(raw["deploy_fields"]),
         stage_fields=_fields(raw["stage_fields"]),
         duplex_fields=_fields(raw["duplex_session_fields"]),
+        topology_fields=_fields(raw["stage_pipeline_fields"]),
         reserved_keys=frozenset(raw["stage_reserved_keys"]),
         deep_merge_keys=frozenset(raw["deep_merge_keys"]),
         pipeline_wide=tuple(raw["pipeline_wide_engine_fields"]),
@@ -58,13 +65,22 @@ def deploy_schema() -> DeploySchema:
         model_runners=tuple(raw["model_runners"]),
         v2_refused_on=frozenset(raw["model_runner_v2_refused_on"]),
         execution_types=raw["execution_types"],
-        owners={kind: frozenset(keys) for kind, keys in raw["owners"].items()},
-        raw=raw,
+        session_modes=tuple(raw["session_modes"]),
+        owners={kind: frozenset(keys["stage"]) for kind, keys in raw["owners"].items()},
+        parallel_owners={kind: frozenset(keys["parallel_config"]) for kind, keys in raw["owners"].items()},
+        connector_classes=frozenset(raw["connectors"]),
+        connector_keys=frozenset(raw["connector_entry_keys"]),
+        connector_extra_keys=frozenset(raw["connector_extra_keys"]),
+        edge_keys=frozenset(raw["edge_keys"]),
+        sampling_params=_fields(raw["sampling_params"]),
     )
 
 
 def _fields(entries: list[dict[str, Any]]) -> dict[str, Field]:
-    return {entry["name"]: Field(entry["name"], entry["type"], entry["default"], entry["line"]) for entry in entries}
+    return {
+        entry["name"]: Field(entry["name"], entry["type"], entry.get("default"), entry["file"], entry["line"])
+        for entry in entries
+    }
 
 
 @functools.cache

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from omnicfg.catalog.paths import load_json, schemas_dir
+from omnicfg.value_types import ValueType
 
 DEFAULT_VLLM: Final = "0.32.0"
 
@@ -34,3 +35,9 @@ def resolved_defaults(version: str = DEFAULT_VLLM) -> Mapping[str, Mapping[str, 
 def known_engine_args(version: str = DEFAULT_VLLM) -> frozenset[str]:
     """The names of all engine args of a version."""
     return frozenset(engine_args(version))
+
+
+@functools.cache
+def arg_types(version: str = DEFAULT_VLLM) -> Mapping[str, ValueType]:
+    """The kinds of value that each engine arg takes."""
+    return {}

@@ -44,7 +44,7 @@ def deploy(raw: Mapping) -> Mapping:
 @functools.cache
 def default_node(field: Field) -> Node:
     """The schema's default of a field, placed at its line in upstream's source."""
-    mark = Mark(deploy_schema().source, field.line, 1, field.line, 1)
+    mark = Mark(field.file, field.line, 1, field.line, 1)
     return grow(field.default, Layer(LayerKind.DEFAULT, "vllm-omni"), mark)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping as MappingOf
 from typing import Any
 
 from omnicfg.catalog.upstream import VLLM_OMNI, deploy_schema, pipelines
+from omnicfg.passes.deploy import default_node
 from omnicfg.refusals import refuse
 from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Scalar, Sequence, grow, over, plain
 
@@ -47,14 +48,19 @@ def topology_tree(pipeline_key: str) -> tuple[Mapping, ...]:
 
 
 def _topology_stage(stage: MappingOf[str, Any], pipeline: MappingOf[str, Any], layer: Layer) -> Mapping:
-    source, lines = pipeline["source"], stage.get("lines", {})
-    call = lines.get("", source["line"])
-    entry = Mapping({}, layer, _line(source["file"], call))
+    file, lines = pipeline["source"]["file"], stage["lines"]
+    fields = deploy_schema().topology_fields
+    entry = Mapping({}, layer, _line(file, lines[""]))
     for name, value in stage.items():
-        if name != "lines":
-            entry.put(name, grow(value, layer, _line(source["file"], lines.get(name, call))))
-    arch = stage.get("model_arch") or pipeline.get("model_arch") or None
-    entry.put("model_arch_effective", grow(arch, layer, _line(source["file"], lines.get("model_arch", source["line"]))))
+        if name in lines:
+            entry.put(name, grow(value, layer, _line(file, lines[name])))
+        elif name in fields:
+            entry.put(name, default_node(fields[name]))
+    if stage.get("model_arch") or not pipeline.get("model_arch"):
+        entry.put("model_arch_effective", entry.items["model_arch"])
+    else:
+        line = pipeline["lines"].get("model_arch", pipeline["source"]["line"])
+        entry.put("model_arch_effective", grow(pipeline["model_arch"], layer, _line(file, line)))
     return entry
 
 

@@ -1,0 +1,47 @@
+"""OC401: a stage that refers to a connector that is not defined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from omnicfg.diagnostics import Severity
+from omnicfg.near import did_you_mean
+from omnicfg.plan import Plan
+from omnicfg.rule import Finding, Rule, Subject
+from omnicfg.tree import Mapping, plain
+
+RULE = Rule(
+    code="OC401",
+    name="undefined-connector",
+    severity=Severity.ERROR,
+    what="`input_connectors` or `output_connectors` of a stage names a connector that `connectors` does not define.",
+    why="vLLM-Omni only logs a warning, and then drops the configuration of every connector of the profile.",
+    bad=(
+        "pipeline: qwen3_tts\nconnectors:\n  shm: {name: SharedMemoryConnector}\nstages:\n  - stage_id: 1\n"
+        "    input_connectors: {from_stage_0: shn}\n"
+    ),
+    good=(
+        "pipeline: qwen3_tts\nconnectors:\n  shm: {name: SharedMemoryConnector}\nstages:\n  - stage_id: 1\n"
+        "    input_connectors: {from_stage_0: shm}\n"
+    ),
+)
+
+
+def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
+    """Every reference of every stage."""
+    del subject
+    defined = plan.deploy.value("connectors") or {}
+    for stage in plan.stages:
+        for side in ("input_connectors", "output_connectors"):
+            references = stage.extras.items.get(side)
+            for edge, node in references.items.items() if isinstance(references, Mapping) else ():
+                name = plain(node)
+                if not isinstance(name, str) or name in defined:
+                    continue
+                known = f"Defined: {', '.join(map(str, defined))}." if defined else "`connectors` defines none."
+                yield Finding(
+                    node.mark,
+                    f"`{side}.{edge}` of stage {stage.stage_id} names connector `{name}`, which is not defined",
+                    did_you_mean(name, map(str, defined)) or known,
+                    stage.stage_id,
+                )

@@ -1,0 +1,41 @@
+"""OC403: duplex asked of a pipeline that cannot do it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from omnicfg.catalog.upstream import deploy_schema, pipelines
+from omnicfg.diagnostics import Severity
+from omnicfg.near import did_you_mean
+from omnicfg.plan import Plan
+from omnicfg.rule import Finding, Rule, Subject
+
+RULE = Rule(
+    code="OC403",
+    name="session-mode-not-served",
+    severity=Severity.WARNING,
+    what="`session_mode` asks for a mode that will not be served: `duplex` without a duplex plugin, or no mode at all.",
+    why=(
+        "vLLM-Omni serves a duplex profile turn by turn when its pipeline declares no duplex plugin, and any other "
+        "word as turn as well; it says neither."
+    ),
+    bad="pipeline: personaplex\nsession_mode: duplex\n",
+    good="pipeline: personaplex\nsession_mode: turn\n",
+)
+
+
+def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
+    """The profile's session mode against the pipeline's plugin."""
+    del subject
+    node = plan.deploy.items["session_mode"]
+    mode = plan.deploy.value("session_mode")
+    modes = deploy_schema().session_modes
+    if mode not in modes:
+        hint = did_you_mean(str(mode), modes) or f"Modes: {', '.join(modes)}."
+        yield Finding(node.mark, f"`session_mode: {mode}` is no mode and is served as turn", hint, severity=Severity.ERROR)
+    elif mode == "duplex" and not pipelines()[plan.pipeline].get("duplex_plugin"):
+        yield Finding(
+            node.mark,
+            f"pipeline {plan.pipeline} has no duplex plugin, so `session_mode: duplex` is served as turn",
+            "Set `session_mode: turn`, which is what runs.",
+        )

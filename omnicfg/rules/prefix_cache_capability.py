@@ -1,0 +1,80 @@
+"""OC501: a prefix cache that is on where the model's record speaks against it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from omnicfg.catalog.capabilities import entry_for, record_of
+from omnicfg.catalog.vllm_args import DEFAULT_VLLM
+from omnicfg.diagnostics import Severity
+from omnicfg.plan import Plan, StagePlan
+from omnicfg.rule import Finding, Rule, Subject, prefix_caching
+from omnicfg.tree import Mark
+
+RULE = Rule(
+    code="OC501",
+    name="prefix-cache-capability",
+    severity=Severity.ERROR,
+    what="A stage's prefix cache is on where the model's capability record refuses it, or calls it broken or useless.",
+    why=(
+        "Whether cached prefixes are right depends on model, stage, runner, session mode and engine: later stages need "
+        "hidden states of tokens that a hit does not compute. The record holds what was measured; the finding cites it. "
+        "A cache that is merely left unset counts as on, because vLLM's default is on."
+    ),
+    bad=(
+        "pipeline: qwen3_omni_moe\nasync_chunk: true\nmodel_runner: v2\nstages:\n  - stage_id: 0\n"
+        "    enable_prefix_caching: true\n  - stage_id: 1\n    enable_prefix_caching: false\n"
+    ),
+    good=(
+        "pipeline: qwen3_omni_moe\nasync_chunk: true\nmodel_runner: v2\nstages:\n  - stage_id: 0\n"
+        "    enable_prefix_caching: false\n  - stage_id: 1\n    enable_prefix_caching: false\n"
+    ),
+)
+
+
+def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
+    """Every stage whose cache is on, against the first entry of its record that matches."""
+    for stage in plan.stages:
+        if not prefix_caching(stage):
+            continue
+        entry = entry_for(plan.pipeline, stage.model_stage, "prefix_caching", subject.situation(plan, stage))
+        severity = None if entry is None else _severity(entry, is_set(stage))
+        if entry is not None and severity is not None:
+            yield Finding(_mark(plan, stage), _message(plan, stage, entry), _help(stage), stage.stage_id, severity=severity)
+
+
+def is_set(stage: StagePlan) -> bool:
+    """Whether the profile says anything about the cache, or leaves it to vLLM."""
+    return stage.arg("enable_prefix_caching") is not None
+
+
+def _severity(entry: Mapping[str, Any], explicit: bool) -> Severity | None:
+    if entry.get("refuse"):
+        return Severity.ERROR
+    if entry["verdict"] == "broken":
+        return Severity.WARNING
+    if entry["verdict"] == "no-benefit" and not entry.get("default"):
+        return Severity.NOTE if explicit else Severity.WARNING
+    return None
+
+
+def _mark(plan: Plan, stage: StagePlan) -> Mark:
+    """The setting; where there is none, the stage's entry in the profile."""
+    node = stage.engine_args.items.get("enable_prefix_caching")
+    return plan.stage_mark(stage.stage_id) if node is None else node.mark
+
+
+def _message(plan: Plan, stage: StagePlan, entry: Mapping[str, Any]) -> str:
+    record = record_of(plan.pipeline)
+    title = record["title"] if record else plan.pipeline
+    how = "is on" if is_set(stage) else f"is unset, so vLLM {DEFAULT_VLLM} turns it on"
+    verdict = {"no-benefit": "without benefit"}.get(entry["verdict"], entry["verdict"])
+    return (
+        f"the prefix cache of stage {stage.stage_id} ({stage.model_stage}) {how}, but for {title} it is {verdict} here: "
+        f"{entry['evidence']} [{entry['source']}]"
+    )
+
+
+def _help(stage: StagePlan) -> str:
+    return f"Set `enable_prefix_caching: false` for stage {stage.stage_id}."

@@ -1,0 +1,41 @@
+"""OC103: a boolean or number in quotes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from omnicfg.diagnostics import Severity
+from omnicfg.keys import blocks_of
+from omnicfg.rule import Finding, Rule, Subject
+from omnicfg.rules.wrong_type import is_misquoted
+from omnicfg.tree import Mapping, plain
+
+RULE = Rule(
+    code="OC103",
+    name="quoted-scalar",
+    severity=Severity.ERROR,
+    what="A boolean or number in quotes, which makes it text.",
+    why=(
+        'Text that is not empty counts as true: `async_chunk: "false"` turns chunking on, and `async_scheduling: '
+        '"false"` selects the asynchronous scheduler. Quoted numbers are compared and added as text.'
+    ),
+    bad='pipeline: qwen3_tts\nasync_chunk: "false"\n',
+    good="pipeline: qwen3_tts\nasync_chunk: false\n",
+)
+
+
+def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
+    """Every quoted value whose setting takes no text but would take it without the quotes."""
+    for block in blocks_of(document, subject):
+        for key, node in block.node.items.items():
+            wanted = block.types.get(key) if isinstance(key, str) else None
+            if wanted is not None and is_misquoted(node, wanted):
+                value = plain(node)
+                counts = " and counts as true" if "bool" in wanted.kinds else ""
+                yield Finding(
+                    node.mark,
+                    f"`{key}` in {block.what} is the text `{value}`, not {wanted}{counts}",
+                    f"Write `{key}: {value}` without quotes.",
+                    block.stage_id,
+                    block.platform,
+                )

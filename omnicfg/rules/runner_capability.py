@@ -1,0 +1,70 @@
+"""OC502: Model Runner V2, duplex or async_chunk where the model's record speaks against it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from omnicfg.catalog.capabilities import entry_for
+from omnicfg.catalog.upstream import pipelines
+from omnicfg.diagnostics import Severity
+from omnicfg.plan import Plan
+from omnicfg.rule import Finding, Rule, Subject, effective_session_mode
+from omnicfg.tree import Node
+
+RULE = Rule(
+    code="OC502",
+    name="mode-capability",
+    severity=Severity.WARNING,
+    what="A stage runs on Model Runner V2, in duplex or in async chunks where the model's record calls that broken or unproven.",
+    why=(
+        "These modes are chosen for the whole profile, but what they do differs stage by stage. vLLM-Omni itself only "
+        "logs a warning for a stage without MRv2's data plane and goes on over the older transport."
+    ),
+    bad="pipeline: cosyvoice3\nmodel_runner: v2\n",
+    good="pipeline: cosyvoice3\nmodel_runner: v1\n",
+)
+
+
+def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
+    """Each mode that is in force, once per profile: at the first stage whose record speaks against it."""
+    yield from _undeclared_runner(plan)
+    for capability, node, what in _modes_in_force(plan):
+        for stage in plan.stages:
+            entry = entry_for(plan.pipeline, stage.model_stage, capability, subject.situation(plan, stage))
+            severity = None if entry is None else _severity(entry)
+            if entry is not None and severity is not None:
+                message = (
+                    f"{what} is {entry['verdict']} for stage {stage.stage_id} ({stage.model_stage}): "
+                    f"{entry['evidence']} [{entry['source']}]"
+                )
+                yield Finding(node.mark, message, None, stage.stage_id, severity=severity)
+
+
+def _undeclared_runner(plan: Plan) -> Iterator[Finding]:
+    if plan.deploy.value("model_runner") != "v2":
+        return
+    stages = pipelines()[plan.pipeline]["stages"]
+    without = [stage["stage_id"] for stage in stages if not stage["supports_native_mrv2_data_plane"]]
+    if len(without) == len(stages):
+        yield Finding(
+            plan.deploy.items["model_runner"].mark,
+            f"no stage of pipeline {plan.pipeline} declares MRv2's data plane, so v2 runs unvalidated over the older transport",
+            "Set `model_runner: v1`, unless you are validating MRv2 for this model.",
+        )
+
+
+def _modes_in_force(plan: Plan) -> Iterator[tuple[str, Node, str]]:
+    deploy = plan.deploy
+    if deploy.value("model_runner") == "v2":
+        yield "model_runner_v2", deploy.items["model_runner"], "Model Runner V2"
+    if effective_session_mode(plan) == "duplex":
+        yield "duplex", deploy.items["session_mode"], "duplex serving"
+    if deploy.value("async_chunk"):
+        yield "async_chunk", deploy.items["async_chunk"], "`async_chunk`"
+
+
+def _severity(entry: Mapping[str, Any]) -> Severity | None:
+    if entry.get("refuse"):
+        return Severity.ERROR
+    return Severity.WARNING if entry["verdict"] == "broken" else None

@@ -1,0 +1,81 @@
+"""OC102: a value of a kind that its setting does not take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from omnicfg.diagnostics import Severity
+from omnicfg.keys import blocks_of
+from omnicfg.rule import Finding, Rule, Subject
+from omnicfg.tree import Mapping, Scalar, plain
+from omnicfg.value_types import ValueType, kind_of
+
+RULE = Rule(
+    code="OC102",
+    name="wrong-type",
+    severity=Severity.ERROR,
+    what="A value of a kind that its setting does not take: text for a number, a number for text, a list for a mapping.",
+    why=(
+        "vLLM-Omni's flat path hands the value on unchecked, so it fails late or is taken for something else; its typed "
+        "path refuses it at start. `devices: 0` is such a case: device lists are text (`\"0\"`)."
+    ),
+    bad="pipeline: qwen3_tts\nasync_chunk: false\nstages:\n  - stage_id: 0\n    devices: 0\n",
+    good='pipeline: qwen3_tts\nasync_chunk: false\nstages:\n  - stage_id: 0\n    devices: "0"\n',
+)
+
+# Null unsets a key; for these there is nothing to fall back on, so upstream crashes or reads it as off.
+_NULL_IS_WRONG = frozenset({"async_chunk", "num_replicas", "session_mode", "stage_id", "stages"})
+
+
+def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
+    """Every value whose setting has a known type; quoted booleans and numbers are OC103's."""
+    for block in blocks_of(document, subject):
+        for key, node in block.node.items.items():
+            wanted = block.types.get(key) if isinstance(key, str) else None
+            value = plain(node)
+            if wanted is None or wanted.admits(value) or is_misquoted(node, wanted):
+                continue
+            if value is None and key not in _NULL_IS_WRONG:
+                continue
+            yield Finding(
+                node.mark,
+                f"`{key}` in {block.what} is {_shown(value)}; it has to be {wanted}",
+                _help(key, value, wanted),
+                block.stage_id,
+                block.platform,
+            )
+
+
+def is_misquoted(node: object, wanted: ValueType) -> bool:
+    """Whether the value is a quoted boolean or number where one without quotes is meant."""
+    if not isinstance(node, Scalar) or not isinstance(node.value, str) or "str" in wanted.kinds or "any" in wanted.kinds:
+        return False
+    from omnicfg.passes.read import read_scalar
+
+    try:
+        unquoted = read_scalar(node.value)
+    except (ValueError, IndexError):
+        return False
+    return not isinstance(unquoted, str) and unquoted is not None and wanted.admits(unquoted)
+
+
+def _shown(value: object) -> str:
+    kind = kind_of(value)
+    if kind in ("mapping", "list"):
+        return f"a {kind}"
+    if value is None:
+        return "null"
+    text = f"the {'text' if kind == 'str' else kind} `{value}`"
+    return text if len(text) <= 80 else text[:77] + "...`"
+
+
+def _help(key: object, value: object, wanted: ValueType) -> str | None:
+    from omnicfg.near import did_you_mean
+
+    if isinstance(value, str) and wanted.choices:
+        return did_you_mean(value, wanted.choices)
+    if isinstance(value, int) and not isinstance(value, bool) and wanted.kinds <= {"str", "none"}:
+        return f'Write `{key}: "{value}"`.'
+    if isinstance(value, float) and wanted.kinds <= {"int", "none"} and value.is_integer():
+        return f"Write `{key}: {int(value)}`."
+    return None
