@@ -4,55 +4,84 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from types import ModuleType
-from typing import Annotated, Final
+from typing import Final
 
-import typer
-
-from omnicfg.errors import OmnicfgError
+from omnicfg.errors import OmnicfgError, UsageError
 from omnicfg.registry import module_names, modules_of
 
+PROG: Final = "omnicfg"
+COMPLETE: Final = "_OMNICFG_COMPLETE"
 _COMMANDS: Final = "omnicfg.commands"
+_ABOUT: Final = "Compile, check, diff and serve deploy profiles of multi-stage omni models."
 
 
-def build_app(argv: list[str]) -> typer.Typer:
-    """The typer application: with the one command that ``argv`` names, or with all of them for help and completion."""
-    app = typer.Typer(
-        name="omnicfg",
-        help="Compile, check, diff and serve deploy profiles of multi-stage omni models.",
-        no_args_is_help=True,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
+def command_names() -> tuple[str, ...]:
+    """The commands as they are typed."""
+    return tuple(name.replace("_", "-") for name in module_names(_COMMANDS))
+
+
+def command_module(name: str) -> ModuleType:
+    """The module of a command: ``HELP`` and ``run``. Raises :class:`UsageError` with a near name."""
+    if name in command_names():
+        return import_module(f"{_COMMANDS}.{name.replace('-', '_')}")
+    from omnicfg.near import did_you_mean
+
+    hint = did_you_mean(name, command_names()) or f"Commands: {', '.join(command_names())}."
+    what = "option" if name.startswith("-") else "command"
+    raise UsageError(f"`{PROG}` has no {what} `{name}`", hint)
+
+
+def run(words: list[str]) -> int:
+    """Carry out a command line; the exit code."""
+    if COMPLETE in os.environ:
+        from omnicfg.completion import candidates
+
+        print("\n".join(candidates(words)))
+        return 0
+    if not words or words[0] in ("-h", "--help"):
+        print(_overview(), file=sys.stdout if words else sys.stderr)
+        return 0 if words else 2
+    if words[0] == "--version":
+        from omnicfg import __version__
+
+        print(f"{PROG} {__version__}")
+        return 0
+    from omnicfg.parser import parse
+
+    module = command_module(words[0])
+    return module.run(**parse(module.run, f"{PROG} {words[0]}", module.HELP, words[1:])) or 0
+
+
+def _overview() -> str:
+    modules = modules_of(_COMMANDS)
+    width = max(len(name) for name in command_names())
+    lines = [f"  {name.replace('_', '-'):<{width}}  {module.HELP}" for name, module in modules.items()]
+    return "\n".join(
+        [
+            f"usage: {PROG} COMMAND ...",
+            "",
+            _ABOUT,
+            "",
+            "commands:",
+            *lines,
+            "",
+            f"`{PROG} COMMAND --help` shows a command's options; `{PROG} --version` the version.",
+            "Exit codes: 0 clean, 1 findings or differences, 2 usage or trouble, 130 interrupted.",
+        ]
     )
-
-    @app.callback()
-    def root(
-        version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
-    ) -> None:
-        if version:
-            from omnicfg import __version__
-
-            print(f"omnicfg {__version__}")
-            raise typer.Exit
-
-    for name, module in _wanted(argv).items():
-        app.command(name.replace("_", "-"), help=module.HELP)(module.run)
-    return app
-
-
-def _wanted(argv: list[str]) -> dict[str, ModuleType]:
-    asked = argv[0].replace("-", "_") if argv else ""
-    if asked in module_names(_COMMANDS) and "_OMNICFG_COMPLETE" not in os.environ:
-        from importlib import import_module
-
-        return {asked: import_module(f"{_COMMANDS}.{asked}")}
-    return modules_of(_COMMANDS)
 
 
 def main() -> None:
     """Entry point. Exit codes: 0 clean, 1 findings, 2 usage or trouble, 130 interrupted."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character, or a file name that is no text, must not end in a traceback.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
     try:
-        build_app(sys.argv[1:])()
+        code = run(sys.argv[1:])
+        sys.stdout.flush()
     except OmnicfgError as error:
         from omnicfg.report.text import render_errors
 
@@ -64,6 +93,7 @@ def main() -> None:
         # The reader of our output has gone (``omnicfg ... | head``); keep the interpreter from complaining at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

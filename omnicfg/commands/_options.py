@@ -2,15 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from omnicfg.parser import Argument, Option
 
-PROFILE = Annotated[str, typer.Argument(metavar="PROFILE", help="A profile's path, or the name of a shipped one.")]
-PLATFORM = Annotated[str, typer.Option("--platform", help="cuda, npu, rocm, xpu, musa, or all.")]
-PIPELINE = Annotated[str | None, typer.Option("--pipeline", help="Pipeline key, where the profile names none.")]
-MODEL_DIR = Annotated[Path | None, typer.Option("--model", help="Model directory; its config.json tells the pipeline.")]
-OVERLAYS = Annotated[list[Path] | None, typer.Option("--overlay", help="A file that goes on top; repeatable.")]
-SETTINGS = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One value, such as stages.0.max_num_seqs=8; repeatable.")]
-ENGINE = Annotated[str, typer.Option("--engine", help="The engine the profile is for: vllm-omni or bundled.")]
+
+def profile_names() -> Iterable[str]:
+    """The shipped profiles, for a shell to complete."""
+    from omnicfg.catalog.library import library
+
+    return library()
+
+
+def platform_names() -> Iterable[str]:
+    """The platforms and ``all``, for a shell to complete."""
+    from omnicfg.catalog.upstream import deploy_schema
+
+    return (*deploy_schema().platforms, "all")
+
+
+def pipeline_keys() -> Iterable[str]:
+    """The registered pipelines, for a shell to complete."""
+    from omnicfg.catalog.upstream import pipelines
+
+    return pipelines()
+
+
+PROFILE = Annotated[
+    str, Argument("PROFILE", help="A profile's path, or the name of a shipped one.", words=profile_names)
+]
+PLATFORM = Annotated[
+    str, Option("--platform", metavar="P", help="cuda, npu, rocm, xpu, musa, or all.", words=platform_names)
+]
+PIPELINE = Annotated[
+    str | None,
+    Option("--pipeline", metavar="KEY", help="Pipeline key, where the profile names none.", words=pipeline_keys),
+]
+MODEL_DIR = Annotated[
+    Path | None, Option("--model", metavar="DIR", help="Model directory; its config.json tells the pipeline.")
+]
+OVERLAYS = Annotated[
+    list[Path] | None, Option("--overlay", metavar="FILE", help="A file that goes on top; repeatable.")
+]
+SETTINGS = Annotated[
+    list[str] | None,
+    Option("--set", metavar="KEY=VALUE", help="One value, such as stages.0.max_num_seqs=8; repeatable."),
+]
+EFFECTIVE = Annotated[bool, Option("--effective", help="Fill in vLLM's own defaults for what is unset.")]
+ENGINE = Annotated[
+    str, Option("--engine", choices=("vllm-omni", "bundled"), help="The engine that the profile is for.")
+]
