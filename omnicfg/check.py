@@ -10,10 +10,11 @@ from typing import Any
 
 from omnicfg.compiler import Profile, ProfileName, check_platform, compile_profile, load, pipeline_of
 from omnicfg.diagnostics import Diagnostic, Severity
-from omnicfg.errors import ResolveError
+from omnicfg.errors import ResolveError, UsageError
+from omnicfg.near import did_you_mean
 from omnicfg.passes.override import Override, parse_overrides
 from omnicfg.passes.pipeline import guess_pipeline
-from omnicfg.rule import DEFAULT_ENGINE, Rule, Subject, all_platforms, diagnostic, rule_modules, rule_of
+from omnicfg.rule import DEFAULT_ENGINE, ENGINES, Rule, Subject, all_platforms, diagnostic, rule_modules, rule_of
 
 
 def validate(
@@ -36,11 +37,13 @@ def validate(
     platforms = all_platforms() if platform == "all" else (platform,)
     for name in platforms:
         check_platform(name)
+    if engine not in ENGINES:
+        raise UsageError(f"unknown engine `{engine}`", did_you_mean(engine, ENGINES) or f"Engines: {', '.join(ENGINES)}.")
     parsed, layers = parse_overrides(overrides), list(overlays)
-    found: list[Diagnostic] = []
+    merger = Merger(platforms)
     for profile in names:
-        found += check_profile(profile, platforms, pipeline, layers, parsed, engine, model)
-    return merge(found, platforms)
+        merger.add(profile, check_profile(profile, platforms, pipeline, layers, parsed, engine, model))
+    return merger.merged()
 
 
 def check_profile(
@@ -110,25 +113,45 @@ def _diagnostics(rule: Rule, findings: Iterable[Any]) -> Iterator[Diagnostic]:
     return (diagnostic(rule, finding) for finding in findings)
 
 
-def merge(found: Iterable[Diagnostic], platforms: Sequence[str]) -> list[Diagnostic]:
-    """Each finding once: one that holds on several platforms names them, one that holds on all names none.
+class Merger:
+    """Brings findings together: each once, whatever the number of platforms and profiles that show it."""
 
-    Where a single platform was asked for, a finding of the plan keeps its name.
-    """
-    places: dict[Diagnostic, list[str]] = {}
-    for diagnostic in found:
-        names = places.setdefault(replace(diagnostic, platform=None), [])
-        names += diagnostic.platform.split(",") if diagnostic.platform else [""]
-    merged = [
-        replace(diagnostic, platform=_platform(names, platforms)) for diagnostic, names in places.items()
-    ]
-    return sorted(merged, key=lambda diagnostic: diagnostic.sort_key)
+    def __init__(self, platforms: Sequence[str]) -> None:
+        self.platforms = platforms
+        self.names: dict[Diagnostic, set[str]] = {}
+        self.seen_in: dict[Diagnostic, dict[str, None]] = {}
+
+    def add(self, profile: ProfileName, found: Iterable[Diagnostic]) -> None:
+        for diagnostic in found:
+            bare = replace(diagnostic, platform=None)
+            platforms = diagnostic.platform.split(",") if diagnostic.platform else [""]
+            self.names.setdefault(bare, set()).update(platforms)
+            self.seen_in.setdefault(bare, {})[_file_name(profile)] = None
+
+    def merged(self) -> list[Diagnostic]:
+        """The findings in the order of their places."""
+        merged = [
+            replace(self._placed(diagnostic), platform=self._platform(names)) for diagnostic, names in self.names.items()
+        ]
+        return sorted(merged, key=lambda diagnostic: diagnostic.sort_key)
+
+    def _platform(self, names: set[str]) -> str | None:
+        """``None`` for a finding of the file, or of all of several platforms; otherwise the platforms' names."""
+        known = [platform for platform in all_platforms() if platform in names]
+        if "" in names or (len(self.platforms) > 1 and set(self.platforms) <= set(known)):
+            return None
+        return ",".join(known)
+
+    def _placed(self, diagnostic: Diagnostic) -> Diagnostic:
+        """A finding in a base that only its derived profiles show names one of them."""
+        profiles = list(self.seen_in[diagnostic])
+        if not diagnostic.path or _file_name(diagnostic.path) in profiles or not Path(diagnostic.path).suffix:
+            return diagnostic
+        others = f" and {len(profiles) - 1} more" if len(profiles) > 1 else ""
+        return replace(diagnostic, message=f"{diagnostic.message} (in profile {profiles[0]}{others})")
 
 
-def _platform(names: Sequence[str], platforms: Sequence[str]) -> str | None:
-    if "" in names:
-        return None
-    known = [platform for platform in all_platforms() if platform in names]
-    if len(platforms) > 1 and set(platforms) <= set(known):
-        return None
-    return ",".join(known)
+def _file_name(profile: ProfileName) -> str:
+    """How profiles are told apart here: by file name, with the suffix that library names lack."""
+    name = Path(profile).name
+    return name if Path(name).suffix else f"{name.replace('-', '_')}.yaml"

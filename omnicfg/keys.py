@@ -13,14 +13,12 @@ from omnicfg.rule import DEFAULT_ENGINE, Subject
 from omnicfg.tree import Mapping, Node, Scalar, Sequence
 from omnicfg.value_types import ValueType, parse_annotation
 
-_SAMPLING_BLOCKS = ("default_sampling_params", "subtalker_sampling_params")
-
 
 @dataclass(frozen=True)
 class Block:
     """A mapping of a profile: its keys (``None``: free) and the types of those whose type is known.
 
-    ``place`` says what kind of block it is: profile, stage, runtime, platform, connector, edge, duplex_session, params.
+    ``place`` says what kind of block it is: profile, stage, runtime, platform, connector, duplex_session, params.
     """
 
     node: Mapping
@@ -44,10 +42,6 @@ def blocks_of(document: Mapping, subject: Subject) -> Iterator[Block]:
             yield Block(node, "duplex_session", "`duplex_session`", _duplex_keys(), _duplex_types())
         elif key == "connectors" and isinstance(node, Mapping):
             yield from _connector_blocks(node)
-        elif key == "edges" and isinstance(node, Sequence):
-            for edge in node.items:
-                if isinstance(edge, Mapping):
-                    yield Block(edge, "edge", "an edge", _edge_keys(), {})
 
 
 def _platform_blocks(platforms: Mapping, subject: Subject) -> Iterator[Block]:
@@ -87,11 +81,10 @@ def _stage_blocks(stages: Node, subject: Subject, platform: str | None) -> Itera
         runtime = entry.items.get("runtime")
         if isinstance(runtime, Mapping):
             yield Block(runtime, "runtime", f"`runtime` of {where}", _RUNTIME_KEYS, _stage_types(), stage_id, platform)
-        for name in _SAMPLING_BLOCKS:
-            params = entry.items.get(name)
-            if isinstance(params, Mapping):
-                known, types = _sampling(kind)
-                yield Block(params, "params", f"`{name}` of {where}", known, types, stage_id, platform)
+        params = entry.items.get("default_sampling_params")
+        if isinstance(params, Mapping):
+            known, types = _sampling(kind)
+            yield Block(params, "params", f"`default_sampling_params` of {where}", known, types, stage_id, platform)
 
 
 _RUNTIME_KEYS = frozenset({"devices", "num_replicas", "env"})
@@ -113,23 +106,20 @@ def _connector_keys() -> frozenset[str]:
 
 
 @functools.cache
-def _edge_keys() -> frozenset[str]:
-    return deploy_schema().edge_keys
-
-
-@functools.cache
 def _engine_keys(kind: str | None, engine: str) -> frozenset[str]:
-    """What may stand in ``engine_args`` and ``engine_extras``: what the stage's kind of engine takes."""
-    schema = deploy_schema()
-    owners = schema.owners[kind] if kind else frozenset().union(*schema.owners.values())
-    fields = frozenset(schema.stage_fields) - schema.reserved_keys if kind in (None, "diffusion") else frozenset()
-    newer = known_engine_args() if engine != DEFAULT_ENGINE and kind != "diffusion" else frozenset()
-    return owners | fields | newer
+    """What reaches the engine of a stage from its own keys, ``engine_args`` and ``engine_extras``.
+
+    Where the kind of stage is not known, what any kind takes. The bundled engine also takes the args of its own,
+    newer vLLM.
+    """
+    owners = deploy_schema().owners
+    known = owners[kind] if kind else frozenset().union(*owners.values())
+    return known | known_engine_args() if engine != DEFAULT_ENGINE and kind != "diffusion" else known
 
 
 @functools.cache
 def _stage_keys(kind: str | None, engine: str) -> frozenset[str]:
-    return _engine_keys(kind, engine) | deploy_schema().reserved_keys | frozenset(deploy_schema().stage_fields)
+    return _engine_keys(kind, engine) | deploy_schema().reserved_keys
 
 
 def _types(fields: MappingOf[str, Field]) -> dict[str, ValueType]:

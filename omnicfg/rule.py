@@ -17,6 +17,7 @@ from omnicfg.registry import modules_of
 from omnicfg.tree import Mapping, Mark
 
 DEFAULT_ENGINE: Final = "vllm-omni"
+ENGINES: Final = ("vllm-omni", "bundled")
 
 
 @dataclass(frozen=True)

@@ -31,15 +31,17 @@ def find_pipeline(
     named = raw.items.get("pipeline")
     if named is not None and plain(named) is not None:
         return _known(plain(named), named.mark)
-    config = None if model is None else read_model_config(model)
-    told = None if config is None else pipeline_of_config(config)
+    told = None if model is None else pipeline_of_model(model)
     if told is not None:
         return told
     for document in chain.documents:
         key = default_deploy_files().get(os.path.basename(document.mark.file))
         if key is not None:
             return key
-    refuse("no-pipeline", Mark(raw.mark.file, 1, 1, 1, 1), _nothing_says(model, config), _candidates(path))
+    says = "nothing says which pipeline this profile configures"
+    if model is not None:
+        says = f"no pipeline serves the model in {model}"
+    refuse("no-pipeline", Mark(raw.mark.file, 1, 1, 1, 1), says, _candidates(path))
 
 
 def guess_pipeline(path: Path) -> str | None:
@@ -54,34 +56,81 @@ def guess_pipeline(path: Path) -> str | None:
     return names[max(fitting, key=len)] if fitting else None
 
 
-def read_model_config(model: Path) -> dict[str, Any]:
-    """``config.json`` of a model directory. Refuses a directory without a readable one."""
-    path = model / "config.json"
+def pipeline_of_model(model: Path) -> str | None:
+    """The pipeline of a model directory, found as upstream finds it; ``None`` where no pipeline serves the model.
+
+    In this order: ``model_type`` (or a singular ``architecture``), the diffusers class in ``model_index.json``, the
+    longest key contained in the directory's name, and last ``architectures``.
+    """
+    config = read_json(model / "config.json") if (model / "config.json").exists() else {}
+    index = read_json(model / "model_index.json") if (model / "model_index.json").exists() else {}
+    if not config and not index and not model.is_dir():
+        refuse("unreadable-file", Mark(str(model)), f"no model directory `{model}`", "Name a directory with a model in it.")
+    told = config.get("model_type", config.get("architecture"))
+    key = _by_model_type(told, config) if isinstance(told, str) else None
+    if key is None and told is None:
+        key = _by_diffusers_class(index) or _by_name(model)
+    key = key or _by_architecture(config)
+    return None if key is None else _variant(key, config)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object of bounded size from a model directory."""
     mark = Mark(str(path))
     try:
         if path.stat().st_size > MAX_BYTES:
             refuse("too-large", mark, f"{path} is larger than {MAX_BYTES} bytes")
-        config = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        refuse("unreadable-file", mark, f"{path} cannot be read: {error.strerror}", "Name a directory with a model in it.")
+        refuse("unreadable-file", mark, f"{path} cannot be read: {error.strerror}", "Check the path.")
     except (ValueError, RecursionError):
         refuse("unreadable-file", mark, f"{path} is not JSON", "Name a directory with a model in it.")
-    if not isinstance(config, dict):
+    if not isinstance(value, dict):
         refuse("unreadable-file", mark, f"{path} is not a JSON object")
-    return config
+    return value
 
 
-def pipeline_of_config(config: MappingOf[str, Any]) -> str | None:
-    """The pipeline of a model by its ``model_type``, then by its ``architectures``."""
-    known = pipelines()
-    for key in (config.get("model_type"), config.get("architecture")):
-        if isinstance(key, str) and key in known:
-            return _variant(key, config)
-    architectures = config.get("architectures")
-    wanted = {name for name in architectures if isinstance(name, str)} if isinstance(architectures, list) else set()
-    for key, pipeline in known.items():
-        predicate = pipeline.get("hf_config_predicate") or {}
-        if wanted & set(pipeline.get("hf_architectures") or ()) and all(
+def _by_model_type(model_type: str, config: MappingOf[str, Any]) -> str | None:
+    for key, pipeline in pipelines().items():
+        conditions = pipeline["hf_model_type_conditions"].get(model_type, {})
+        if model_type in pipeline["hf_model_types"] and all(
+            _setting(config, name) == value for name, value in conditions.items()
+        ):
+            return key
+    return None
+
+
+def _setting(config: MappingOf[str, Any], dotted_name: str) -> Any:
+    value: Any = config
+    for step in dotted_name.split("."):
+        value = value.get(step) if isinstance(value, dict) else None
+    return value
+
+
+def _by_diffusers_class(index: MappingOf[str, Any]) -> str | None:
+    name = index.get("_class_name")
+    for key, pipeline in pipelines().items():
+        if name is not None and name in (pipeline["diffusers_class_name"], *pipeline["diffusers_class_aliases"]):
+            return key
+    return None
+
+
+def _by_name(model: Path) -> str | None:
+    folded = _folded(model.resolve().name)
+    contained = [key for key in pipelines() if _folded(key) in folded]
+    return max(contained, key=lambda key: len(_folded(key))) if contained else None
+
+
+def _folded(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "")
+
+
+def _by_architecture(config: MappingOf[str, Any]) -> str | None:
+    names = config.get("architectures")
+    wanted = {name for name in names if isinstance(name, str)} if isinstance(names, list) else set()
+    for key, pipeline in pipelines().items():
+        predicate = pipeline["hf_config_predicate"] or {}
+        if wanted & set(pipeline["hf_architectures"]) and all(
             config.get(name) == value for name, value in predicate.items()
         ):
             return key
@@ -103,20 +152,21 @@ def _known(key: object, mark: Mark) -> str:
     refuse("unknown-pipeline", mark, f"no pipeline `{key}`", hint)
 
 
-def _nothing_says(model: Path | None, config: MappingOf[str, Any] | None) -> str:
-    if config is None:
-        return "nothing says which pipeline this profile configures"
-    kind = config.get("model_type") or config.get("architectures")
-    return f"no pipeline serves the model in {model} (model_type {kind!r})"
-
-
 def _candidates(path: Path) -> str:
     guess = guess_pipeline(path)
     if guess is not None:
         return f"Add `pipeline: {guess}` or pass `--pipeline {guess}`."
+    near_ones = _near_candidates(path.stem.lower().replace("-", "_"))
+    if near_ones:
+        return f"Add `pipeline: KEY` or pass `--pipeline KEY`; near candidates: {', '.join(near_ones)}."
+    return "Add `pipeline: KEY` or pass `--pipeline KEY`; `omnicfg schema pipelines` lists the keys."
+
+
+def _near_candidates(stem: str) -> list[str]:
+    """Keys that begin with the same word as the file's name, otherwise those that look alike."""
     import difflib
 
-    close = difflib.get_close_matches(path.stem.lower(), list(pipelines()), n=_MAX_CANDIDATES, cutoff=0.4)
-    if close:
-        return f"Add `pipeline: KEY` or pass `--pipeline KEY`; near candidates: {', '.join(close)}."
-    return "Add `pipeline: KEY` or pass `--pipeline KEY`; `omnicfg schema pipelines` lists the keys."
+    word = stem.split("_", 1)[0]
+    kin = [key for key in pipelines() if key.split("_", 1)[0] == word]
+    alike = difflib.get_close_matches(stem, kin or list(pipelines()), n=_MAX_CANDIDATES, cutoff=0.0 if kin else 0.6)
+    return alike

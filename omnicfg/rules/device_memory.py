@@ -9,7 +9,7 @@ from omnicfg.diagnostics import Severity
 from omnicfg.placement import placement_of
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.rule import Finding, Rule, Subject
-from omnicfg.tree import Node
+from omnicfg.tree import Mark, Node
 
 RULE = Rule(
     code="OC601",
@@ -43,20 +43,36 @@ class Share(NamedTuple):
 
 
 def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
-    """The sum on every device, reported at the largest share's setting."""
+    """The sum on every device, reported at the largest share, of those that the profile itself sets if there are any."""
     del subject
     for device, shares in shares_by_device(plan).items():
         total = sum(share.share for share in shares)
         if total <= 1 + _ROUNDING or len(shares) < 2:
             continue
-        largest = max(shares, key=lambda share: (share.share, -share.stage.stage_id))
+        blamed = max(shares, key=lambda share: (_is_own(plan, share), share.share, -share.stage.stage_id))
         parts = " + ".join(f"{share.share:g} (stage {share.stage.stage_id})" for share in shares)
         yield Finding(
-            largest.node.mark,
+            _mark(plan, blamed),
             f"device {device} is asked for {parts} = {total:g} of its memory",
             "Lower the shares to 1.0 together, or place a stage on another device.",
-            largest.stage.stage_id,
+            blamed.stage.stage_id,
         )
+
+
+def _settings(share: Share) -> list[Node]:
+    """What decides a share, the share itself first."""
+    runtime = share.stage.runtime
+    return [share.node, runtime.items["devices"], runtime.items["num_replicas"]]
+
+
+def _is_own(plan: Plan, share: Share) -> bool:
+    return any(node.mark.file == plan.profile for node in _settings(share))
+
+
+def _mark(plan: Plan, share: Share) -> Mark:
+    """The setting that lies in the profile itself, not in its base: that is where the sum went wrong."""
+    own = [node.mark for node in _settings(share) if node.mark.file == plan.profile]
+    return own[0] if own else share.node.mark
 
 
 def shares_by_device(plan: Plan) -> dict[int, list[Share]]:

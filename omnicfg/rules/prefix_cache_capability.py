@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from omnicfg.catalog.capabilities import entry_for, record_of
-from omnicfg.catalog.vllm_args import DEFAULT_VLLM
 from omnicfg.diagnostics import Severity
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.rule import Finding, Rule, Subject, prefix_caching
@@ -68,7 +67,7 @@ def _mark(plan: Plan, stage: StagePlan) -> Mark:
 def _message(plan: Plan, stage: StagePlan, entry: Mapping[str, Any]) -> str:
     record = record_of(plan.pipeline)
     title = record["title"] if record else plan.pipeline
-    how = "is on" if is_set(stage) else f"is unset, so vLLM {DEFAULT_VLLM} turns it on"
+    how = "is on" if is_set(stage) else "is unset, and vLLM's default is on"
     verdict = {"no-benefit": "without benefit"}.get(entry["verdict"], entry["verdict"])
     return (
         f"the prefix cache of stage {stage.stage_id} ({stage.model_stage}) {how}, but for {title} it is {verdict} here: "

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterator
 
 from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.catalog.vllm_args import known_engine_args
 from omnicfg.diagnostics import Severity
-from omnicfg.keys import blocks_of
+from omnicfg.keys import Block, blocks_of
 from omnicfg.near import near
 from omnicfg.rule import Finding, Rule, Subject
-from omnicfg.tree import Mapping
+from omnicfg.tree import Mapping, Scalar
 
 RULE = Rule(
     code="OC101",
@@ -33,36 +33,47 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
         if block.known is None:
             continue
         for key in block.node.items:
-            if key not in block.known and isinstance(key, str | int | float):
+            if key not in block.known and not _is_unset_field(block, key):
                 yield Finding(
                     block.node.key_mark(key),
                     f"unknown key `{key}` in {block.what}",
-                    _hint(str(key), block.known, block.place),
+                    _hint(str(key), block, subject.stage_kind(block.stage_id)),
                     block.stage_id,
                     block.platform,
                 )
 
 
-def _hint(key: str, known: Iterable[str], place: str) -> str:
-    close = near(key, known)
-    if close:
-        return f"Did you mean `{close}`?"
-    elsewhere = _elsewhere(key, place)
+def _is_unset_field(block: Block, key: Hashable) -> bool:
+    """A field of the stage schema that is null reaches no engine, so it does no harm on the wrong kind of stage."""
+    node = block.node.items[key]
+    return key in deploy_schema().stage_fields and isinstance(node, Scalar) and node.value is None
+
+
+def _hint(key: str, block: Block, kind: str | None) -> str:
+    assert block.known is not None
+    elsewhere = _elsewhere(key, block.place, kind)
     if elsewhere:
         return elsewhere
-    listed = sorted(known)
+    close = near(key, block.known)
+    if close:
+        return f"Did you mean `{close}`?"
+    listed = sorted(block.known)
     return f"It may have: {', '.join(listed)}." if len(listed) <= 12 else "Remove it; `omnicfg schema` lists the keys."
 
 
-def _elsewhere(key: str, place: str) -> str | None:
+def _elsewhere(key: str, place: str, kind: str | None) -> str | None:
     """Where a key that exists in the language belongs, if it only stands in the wrong block."""
     schema = deploy_schema()
+    if place == "stage" and key in _TOPOLOGY_KEYS:
+        return f"`{key}` belongs to the pipeline's topology; a profile cannot change it."
+    if place == "stage" and kind:
+        others = sorted(other for other, keys in schema.owners.items() if key in keys)
+        if others:
+            return f"`{key}` is a setting of {' and '.join(others)} stages; this one is {kind}."
     if place != "stage" and (key in schema.stage_fields or key in known_engine_args()):
         return f"`{key}` is a setting of a stage: put it under the stage in `stages:`."
     if place != "profile" and key in schema.deploy_fields:
         return f"`{key}` is a setting of the whole profile: put it at the top level."
-    if place == "stage" and key in _TOPOLOGY_KEYS:
-        return f"`{key}` belongs to the pipeline's topology; a profile cannot change it."
     return None
 
 

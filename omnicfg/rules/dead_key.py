@@ -1,0 +1,59 @@
+"""OC104: a connector or edge setting that nothing reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from omnicfg.catalog.upstream import VLLM_OMNI, deploy_schema
+from omnicfg.diagnostics import Severity
+from omnicfg.near import near
+from omnicfg.rule import Finding, Rule, Subject
+from omnicfg.tree import Mapping, Sequence
+
+RULE = Rule(
+    code="OC104",
+    name="dead-key",
+    severity=Severity.WARNING,
+    what="A key under a connector's `extra`, or of an edge, that no connector, adapter or model of the engine reads.",
+    why=(
+        "Both places are free-form, so a typo or a setting of an older release stays there for ever and looks as if it "
+        "did something. `connector_get_sleep_s` and its two siblings are such relics: 55 resolved upstream profiles "
+        "carry them, and vllm-omni 0.30.0 reads none."
+    ),
+    bad=(
+        "pipeline: qwen3_tts\nconnectors:\n  shm:\n    name: SharedMemoryConnector\n    extra:\n"
+        "      connector_get_sleep_s: 0.01\nstages:\n  - stage_id: 0\n    enable_prefix_caching: false\n"
+        "  - stage_id: 1\n    input_connectors: {from_stage_0: shm}\n"
+    ),
+    good=(
+        "pipeline: qwen3_tts\nconnectors:\n  shm:\n    name: SharedMemoryConnector\n    extra:\n"
+        "      codec_chunk_frames: 25\nstages:\n  - stage_id: 0\n    enable_prefix_caching: false\n"
+        "  - stage_id: 1\n    input_connectors: {from_stage_0: shm}\n"
+    ),
+)
+
+
+def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
+    """Every key of every connector's ``extra`` and of every edge."""
+    del subject
+    schema = deploy_schema()
+    connectors = document.items.get("connectors")
+    for name, connector in connectors.items.items() if isinstance(connectors, Mapping) else ():
+        extra = connector.items.get("extra") if isinstance(connector, Mapping) else None
+        if isinstance(extra, Mapping):
+            yield from _unread(extra, schema.connector_extra_keys, f"of connector `{name}`")
+    edges = document.items.get("edges")
+    for edge in edges.items if isinstance(edges, Sequence) else ():
+        if isinstance(edge, Mapping):
+            yield from _unread(edge, schema.edge_keys, "of an edge")
+
+
+def _unread(block: Mapping, known: frozenset[str], where: str) -> Iterator[Finding]:
+    for key in block.items:
+        if key not in known:
+            close = near(str(key), known)
+            yield Finding(
+                block.key_mark(key),
+                f"nothing in vllm-omni {VLLM_OMNI} reads `{key}` {where}",
+                f"Did you mean `{close}`?" if close else "Remove it.",
+            )
