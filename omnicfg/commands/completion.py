@@ -43,9 +43,12 @@ complete -c omnicfg -a '(__omnicfg_complete)'
 
 
 def run(
-    shell: Annotated[str, Argument("SHELL", help='Put `eval "$(omnicfg completion bash)"` into ~/.bashrc.', words=lambda: _SCRIPTS)],
+    shell: Annotated[
+        str, Argument("SHELL", help="For bash: `source <(omnicfg completion bash)`.", words=lambda: _SCRIPTS)
+    ],
 ) -> None:
     """Print the script. Raises :class:`UsageError` for a shell that there is none for."""
     if shell not in _SCRIPTS:
-        raise UsageError(f"no completion for `{shell}`", did_you_mean(shell, _SCRIPTS) or f"Shells: {', '.join(_SCRIPTS)}.")
+        hint = did_you_mean(shell, _SCRIPTS) or f"Shells: {', '.join(_SCRIPTS)}."
+        raise UsageError(f"no completion for `{shell}`", hint)
     print(_SCRIPTS[shell], end="")

@@ -1,0 +1,100 @@
+"""What must never be printed: the values of keys that look like credentials, and passwords inside URLs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+HIDDEN: Final = "***"
+
+_ALWAYS: Final = frozenset(
+    {
+        "apikey",
+        "authorization",
+        "credential",
+        "credentials",
+        "passphrase",
+        "passwd",
+        "password",
+        "pwd",
+        "secret",
+        "secrets",
+    }
+)
+_KEYS_OF: Final = frozenset({"access", "account", "api", "auth", "encryption", "license", "private", "signing", "ssh"})
+# Tokens of a vocabulary, not of an account.
+_VOCABULARY: Final = frozenset(
+    {
+        "audio", "begin", "bos", "boundary", "cls", "codec", "end", "eos", "first", "image", "last", "mask", "next",
+        "pad", "per", "sep", "special", "speech", "start", "stop", "text", "think", "unk", "video", "vision",
+    }
+)  # fmt: skip
+_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_URL_PASSWORD: Final = re.compile(r"(?<=://)[^/\s@]*:[^/\s@]+(?=@)")
+_YAML_PAIR: Final = re.compile(
+    r"""(?P<quote>["']?)(?P<key>[A-Za-z_][\w.-]*)(?P=quote)\s*:[ \t]+(?P<value>"[^"]*"|'[^']*'|[^\s,}\]"'][^,}\]]*)"""
+)
+
+
+def looks_secret(key: object) -> bool:
+    """Whether the value under this key is probably a credential: ``hf_token``, ``API_KEY``; not ``eos_token``."""
+    words = [word.lower() for word in _WORDS.findall(str(key))]
+    if not words:
+        return False
+    last, before = words[-1], words[-2] if len(words) > 1 else ""
+    if not _ALWAYS.isdisjoint(words) or last == "auth":
+        return True
+    if last == "key":
+        return before in _KEYS_OF
+    if last == "token":
+        return before not in _VOCABULARY
+    return last in ("keys", "tokens") and before in _KEYS_OF
+
+
+def redacted(key: object, value: Any) -> Any:
+    """``value`` as it may be shown under ``key``: credentials hidden at every depth, everything else as it is."""
+    if looks_secret(key):
+        return _hidden(value)
+    if isinstance(value, Mapping):
+        return {name: redacted(name, child) for name, child in value.items()}
+    if isinstance(value, list):
+        return [redacted("", child) for child in value]
+    return without_passwords(value) if isinstance(value, str) else value
+
+
+def _hidden(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _hidden(child) for name, child in value.items()}
+    if isinstance(value, list):
+        return [_hidden(child) for child in value]
+    return value if value is None or isinstance(value, bool) or value == "" else HIDDEN
+
+
+def without_passwords(text: str) -> str:
+    """``text`` with the user and password of every URL hidden."""
+    return _URL_PASSWORD.sub(HIDDEN, text)
+
+
+def secret_spans(line: str) -> list[tuple[int, int]]:
+    """The parts of a line of YAML (start and end, from 0) that must not be shown, in order and apart."""
+    pairs = [match.span("value") for match in _YAML_PAIR.finditer(line) if looks_secret(match["key"])]
+    urls = [match.span() for match in _URL_PASSWORD.finditer(line)]
+    spans: list[tuple[int, int]] = []
+    for start, end in sorted(pairs + urls):
+        if spans and start < spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+        else:
+            spans.append((start, end))
+    return spans
+
+
+def redacted_setting(text: str) -> str:
+    """A ``KEY=VALUE`` text as it may be shown."""
+    key, equals, value = text.partition("=")
+    if equals and value and looks_secret(key):
+        return f"{key}={HIDDEN}"
+    spans = secret_spans(text)
+    for start, end in reversed(spans):
+        text = text[:start] + HIDDEN + text[end:]
+    return text
