@@ -1,0 +1,34 @@
+"""What every test may ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.upstream import UpstreamMissingError, deploy_files
+
+WriteProfile = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def upstream_deploy(pytestconfig: pytest.Config) -> Path:
+    """The directory with the deploy files of vllm-omni's wheel; a failure, never a skip, where they cannot be had."""
+    try:
+        return deploy_files(pytestconfig.cache.mkdir("upstream"))
+    except UpstreamMissingError as error:
+        pytest.fail(str(error), pytrace=False)
+
+
+@pytest.fixture
+def profile_file(tmp_path: Path) -> WriteProfile:
+    """Writes a profile: ``profile_file("pipeline: qwen3_tts\\n", "base.yaml")`` gives its path."""
+
+    def write(text: str, name: str = "profile.yaml") -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
