@@ -44,19 +44,19 @@ def export_pipelines(version: str) -> dict[str, Any]:
     """
     from vllm_omni.config.pipeline_registry import OMNI_PIPELINES
 
-    default_topology = {key: _topology(key, entry) for key, entry in OMNI_PIPELINES.items()}
-    pipelines = {key: _pipeline(key, topology) for key, topology in default_topology.items()}
+    topologies = {key: default_topology(key, entry) for key, entry in OMNI_PIPELINES.items()}
+    pipelines = {key: _pipeline(key, topology) for key, topology in topologies.items()}
     for key, entry in OMNI_PIPELINES.items():
         if callable(entry):
-            pipelines[key]["variants"] = list(_variants(key, entry, default_topology))
+            pipelines[key]["variants"] = list(_variants(key, entry, topologies))
     return {
         "vllm_omni": version,
-        "pipelines": dict(sorted(pipelines.items())),
-        "default_deploy_files": _default_deploy_files(default_topology),
+        "pipelines": pipelines,  # in the order of the registry: the first that fits a checkpoint is taken
+        "default_deploy_files": default_deploy_files(topologies),
     }
 
 
-def _topology(key: str, entry: Any) -> Any:
+def default_topology(key: str, entry: Any) -> Any:
     """The pipeline under a key; what a resolver returns for a default config of its class."""
     if not callable(entry):
         return entry
@@ -80,7 +80,7 @@ def _variants(key: str, resolver: Callable[[Any], Any], known: Mapping[str, Any]
         yield {"when": dict(settings), "pipeline": name}
 
 
-def _default_deploy_files(topologies: Mapping[str, Any]) -> dict[str, str]:
+def default_deploy_files(topologies: Mapping[str, Any]) -> dict[str, str]:
     """Deploy file → the first key whose default it is; a pipeline's aliases come after it in the registry."""
     files: dict[str, str] = {}
     for key, topology in topologies.items():
@@ -152,11 +152,7 @@ def _predicate(call: ast.Call, pipeline: Any) -> dict[str, str] | None:
             body=ast.Compare(
                 left=ast.Call(
                     func=ast.Name("str"),
-                    args=[
-                        ast.Call(
-                            func=ast.Name("getattr"), args=[_, ast.Constant(str(name)), ast.Constant("")]
-                        )
-                    ],
+                    args=[ast.Call(func=ast.Name("getattr"), args=[_, ast.Constant(str(name)), ast.Constant("")])],
                 ),
                 ops=[ast.Eq()],
                 comparators=[ast.Constant(str(wanted))],
@@ -164,9 +160,7 @@ def _predicate(call: ast.Call, pipeline: Any) -> dict[str, str] | None:
         ):
             if accepts(SimpleNamespace(**{name: wanted})) and not accepts(SimpleNamespace()):
                 return {name: wanted}
-    raise RuntimeError(
-        f"line {value.lineno}: a predicate that this exporter does not know: {ast.unparse(value)}"
-    )
+    raise RuntimeError(f"line {value.lineno}: a predicate that this exporter does not know: {ast.unparse(value)}")
 
 
 def _check_further_model_type(key: str, model_type: str, rest: Mapping[str, str]) -> None:
@@ -183,6 +177,4 @@ def _check_further_model_type(key: str, model_type: str, rest: Mapping[str, str]
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "config.json").write_text(json.dumps(config), encoding="utf-8")
         if not looks_like(folder):
-            raise RuntimeError(
-                f"config.json with model_type {model_type!r} no longer leads to {key!r} as it did"
-            )
+            raise RuntimeError(f"config.json with model_type {model_type!r} no longer leads to {key!r} as it did")
