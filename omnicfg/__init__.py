@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from omnicfg.check import validate
-    from omnicfg.diagnostics import Diagnostic, Severity
     from omnicfg.compare import Change, diff
+    from omnicfg.compiler import resolve
+    from omnicfg.diagnostics import Diagnostic, Severity
     from omnicfg.errors import OmnicfgError, ResolveError, ServeError, UsageError
     from omnicfg.plan import Plan
-    from omnicfg.compiler import resolve
 
 __version__ = "0.1.0"
 

@@ -38,7 +38,9 @@ def validate(
     for name in platforms:
         check_platform(name)
     if engine not in ENGINES:
-        raise UsageError(f"unknown engine `{engine}`", did_you_mean(engine, ENGINES) or f"Engines: {', '.join(ENGINES)}.")
+        raise UsageError(
+            f"unknown engine `{engine}`", did_you_mean(engine, ENGINES) or f"Engines: {', '.join(ENGINES)}."
+        )
     parsed, layers = parse_overrides(overrides), list(overlays)
     merger = Merger(platforms)
     for profile in names:
@@ -122,16 +124,17 @@ class Merger:
         self.seen_in: dict[Diagnostic, dict[str, None]] = {}
 
     def add(self, profile: ProfileName, found: Iterable[Diagnostic]) -> None:
-        for diagnostic in found:
-            bare = replace(diagnostic, platform=None)
-            platforms = diagnostic.platform.split(",") if diagnostic.platform else [""]
+        for finding in found:
+            bare = replace(finding, platform=None)
+            platforms = finding.platform.split(",") if finding.platform else [""]
             self.names.setdefault(bare, set()).update(platforms)
             self.seen_in.setdefault(bare, {})[_file_name(profile)] = None
 
     def merged(self) -> list[Diagnostic]:
         """The findings in the order of their places."""
         merged = [
-            replace(self._placed(diagnostic), platform=self._platform(names)) for diagnostic, names in self.names.items()
+            replace(self._placed(diagnostic), platform=self._platform(names))
+            for diagnostic, names in self.names.items()
         ]
         return sorted(merged, key=lambda diagnostic: diagnostic.sort_key)
 

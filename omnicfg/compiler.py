@@ -21,7 +21,7 @@ from omnicfg.passes.platform import apply_platform
 from omnicfg.passes.topology import apply_topology
 from omnicfg.plan import Plan
 from omnicfg.tree import Mapping as Tree
-from omnicfg.tree import Mark, Scalar, Sequence
+from omnicfg.tree import Mark, Scalar
 
 ProfileName = str | os.PathLike[str]
 
@@ -54,12 +54,10 @@ def compile_profile(profile: Profile, platform: str, pipeline: str, overrides: I
 
 def stage_marks(tree: Tree) -> dict[int, Mark]:
     """Where each stage of a deploy tree is written: the place of its `stage_id`."""
-    stages = tree.items["stages"]
-    entries = stages.items if isinstance(stages, Sequence) else []
     return {
         stage.value("stage_id"): stage.items["stage_id"].mark
-        for stage in entries
-        if isinstance(stage, Tree) and isinstance(stage.value("stage_id"), int)
+        for stage in tree.sequence("stages").mappings()
+        if isinstance(stage.value("stage_id"), int)
     }
 
 

@@ -83,8 +83,8 @@ def _stage_blocks(stages: Node, subject: Subject, platform: str | None) -> Itera
             yield Block(runtime, "runtime", f"`runtime` of {where}", _RUNTIME_KEYS, _stage_types(), stage_id, platform)
         params = entry.items.get("default_sampling_params")
         if isinstance(params, Mapping):
-            known, types = _sampling(kind)
-            yield Block(params, "params", f"`default_sampling_params` of {where}", known, types, stage_id, platform)
+            names, types = _sampling(kind)
+            yield Block(params, "params", f"`default_sampling_params` of {where}", names, types, stage_id, platform)
 
 
 _RUNTIME_KEYS = frozenset({"devices", "num_replicas", "env"})

@@ -8,6 +8,7 @@ repeat shifted by its length. With one replica both are the same.
 from __future__ import annotations
 
 from dataclasses import dataclass
+
 from omnicfg.plan import StagePlan
 
 
@@ -25,7 +26,7 @@ class Placement:
 
 
 def placement_of(stage: StagePlan) -> Placement | None:
-    """The placement of an LLM stage; ``None`` where it names no devices or they are not numbers (other rules say so)."""
+    """The placement of an LLM stage; ``None`` where it names no devices, or names them wrongly (other rules say so)."""
     ids = _device_ids(stage.runtime.value("devices"))
     count = stage.runtime.value("num_replicas", 1)
     per_replica = devices_per_replica(stage)

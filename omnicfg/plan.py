@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from omnicfg.tree import Mapping, Mark, Node, Route, Sequence, find, leaves, plain
+from omnicfg.tree import Mapping, Mark, Node, Route, find, leaves, plain
 
 _STAGE_PARTS: Final = ("engine_args", "runtime", "extras")
 
@@ -37,20 +37,15 @@ class StagePlan:
 
     @property
     def engine_args(self) -> Mapping:
-        return self._part("engine_args")
+        return self.tree.mapping("engine_args")
 
     @property
     def runtime(self) -> Mapping:
-        return self._part("runtime")
+        return self.tree.mapping("runtime")
 
     @property
     def extras(self) -> Mapping:
-        return self._part("extras")
-
-    def _part(self, name: str) -> Mapping:
-        part = self.tree.items[name]
-        assert isinstance(part, Mapping)
-        return part
+        return self.tree.mapping("extras")
 
     def arg(self, name: str) -> Any:
         """The plain value of an engine arg; ``None`` where it is unset."""
@@ -59,7 +54,7 @@ class StagePlan:
     def find(self, route: Route) -> Node | None:
         """A setting by its route within the stage: an engine arg, a runtime or extras key, or a topology field."""
         for part in _STAGE_PARTS:
-            node = find(self._part(part), route)
+            node = find(self.tree.mapping(part), route)
             if node is not None:
                 return node
         return find(self.tree, route)
@@ -89,15 +84,11 @@ class Plan:
 
     @property
     def deploy(self) -> Mapping:
-        node = self.tree.items["deploy"]
-        assert isinstance(node, Mapping)
-        return node
+        return self.tree.mapping("deploy")
 
     @property
     def stages(self) -> list[StagePlan]:
-        node = self.tree.items["stages"]
-        assert isinstance(node, Sequence)
-        return [StagePlan(stage) for stage in node.items if isinstance(stage, Mapping)]
+        return [StagePlan(stage) for stage in self.tree.sequence("stages").mappings()]
 
     def stage(self, stage_id: int) -> StagePlan | None:
         """The stage with this id (ids, not positions, name stages everywhere)."""

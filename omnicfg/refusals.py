@@ -17,7 +17,9 @@ class Refusal(NamedTuple):
 
 
 REFUSALS: dict[str, Refusal] = {
-    "unreadable-file": Refusal("OC001", "A profile, base or overlay is missing, is no regular file or cannot be decoded."),
+    "unreadable-file": Refusal(
+        "OC001", "A profile, base or overlay is missing, is no regular file or cannot be decoded."
+    ),
     "yaml-syntax": Refusal("OC002", "The file is not well-formed YAML."),
     "duplicate-key": Refusal("OC003", "A mapping has the same key twice; vLLM-Omni's reader refuses that as well."),
     "too-large": Refusal("OC004", "The file exceeds a limit on size, depth or alias expansion."),
@@ -49,7 +51,9 @@ def refuse(name: str, mark: Mark | None, message: str, help: str | None = None, 
     raise ResolveError([refusal(name, mark, message, help, **where)])
 
 
-def refusal(name: str, mark: Mark | None, message: str, help: str | None = None, **where: str | int | None) -> Diagnostic:
+def refusal(
+    name: str, mark: Mark | None, message: str, help: str | None = None, **where: str | int | None
+) -> Diagnostic:
     """The diagnostic that :func:`refuse` raises, for passes that collect several before they stop."""
     platform, stage_id = where.get("platform"), where.get("stage_id")
     assert platform is None or isinstance(platform, str)

@@ -130,6 +130,20 @@ class Mapping(Node):
         node = self.items.get(key)
         return default if node is None else plain(node)
 
+    def mapping(self, key: Hashable) -> Mapping:
+        """The entry that a pass has put there as a mapping; anything else is a bug, not bad input."""
+        node = self.items[key]
+        if not isinstance(node, Mapping):
+            raise TypeError(f"{key!r} is no mapping: {node!r}")
+        return node
+
+    def sequence(self, key: Hashable) -> Sequence:
+        """The entry that a pass has put there as a list; anything else is a bug, not bad input."""
+        node = self.items[key]
+        if not isinstance(node, Sequence):
+            raise TypeError(f"{key!r} is no list: {node!r}")
+        return node
+
     def put(self, key: Hashable, node: Node, key_mark: Mark | None = None) -> None:
         self.items[key] = node
         if key_mark is not None:
@@ -159,6 +173,10 @@ class Sequence(Node):
     def __init__(self, items: list[Node], layer: Layer, mark: Mark, beaten: tuple[Beaten, ...] = ()) -> None:
         super().__init__(layer, mark, beaten)
         self.items = items
+
+    def mappings(self) -> list[Mapping]:
+        """The items that are mappings."""
+        return [item for item in self.items if isinstance(item, Mapping)]
 
     def copy(self) -> Sequence:
         return Sequence(list(self.items), self.layer, self.mark, self.beaten)

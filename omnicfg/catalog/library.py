@@ -34,7 +34,7 @@ def find_profile(profile: str | Path) -> tuple[Path, str]:
         return named, named.name
     if path.is_dir():
         raise UsageError(f"`{text}` is a directory", "Name one profile; `omnicfg validate` takes directories.")
-    raise UsageError(f"no profile `{text}`: neither a file nor a name of the shipped library", _hint(text, path))
+    raise UsageError(f"no profile `{text}`: neither a file nor a name of the shipped library", _hint(path))
 
 
 def _by_name(text: str) -> Path | None:
@@ -44,7 +44,7 @@ def _by_name(text: str) -> Path | None:
     return {name.replace("-", "_").lower(): path for name, path in library().items()}.get(stem)
 
 
-def _hint(text: str, path: Path) -> str:
+def _hint(path: Path) -> str:
     try:
         siblings = [entry.name for entry in path.parent.glob("*.y*ml")] if path.parent.is_dir() else []
     except (OSError, ValueError):

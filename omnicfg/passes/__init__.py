@@ -1,1 +1,4 @@
-"""The compiler's passes, one module each: read → interpolate → inherit → deploy → platform → override → topology → engine args."""
+"""The compiler's passes, one module each.
+
+read → interpolate → inherit → deploy → platform → override → topology (with pipeline) → engine args → effective
+"""

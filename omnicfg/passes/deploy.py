@@ -136,7 +136,9 @@ def _stages(raw: Mapping) -> Sequence:
         return Sequence([], written.layer, written.mark)
     if not isinstance(written, Sequence):
         kind = "null" if plain(written) is None else "no list"
-        refuse("wrong-container", written.mark, f"`stages` is {kind}", "Write a list, each item starting `- stage_id: N`.")
+        refuse(
+            "wrong-container", written.mark, f"`stages` is {kind}", "Write a list, each item starting `- stage_id: N`."
+        )
     stages: list[Node] = [_stage(expect_mapping(entry, "stages[]")) for entry in written.items]
     return Sequence(stages, written.layer, written.mark, written.beaten)
 

@@ -21,17 +21,13 @@ _MERGE_SOURCE: Final = Mark("vllm_omni/config/stage_config.py")
 
 def engine_args(tree: Mapping, *, profile: str, platform: str, pipeline: str) -> Mapping:
     """The plan's tree: ``profile``, ``platform``, ``pipeline``, ``deploy`` and the final ``stages``."""
-    deploy, stages = tree.items["deploy"], tree.items["stages"]
-    assert isinstance(deploy, Mapping) and isinstance(stages, Sequence)
+    deploy, stages = tree.mapping("deploy"), tree.sequence("stages")
     plan = Mapping({}, tree.layer, tree.mark)
     request = Layer(LayerKind.OVERRIDE)
     for name, value in (("profile", profile), ("platform", platform), ("pipeline", pipeline)):
         plan.put(name, Scalar(value, request, Mark("command line")))
     plan.put("deploy", deploy)
-    final: list[Node] = []
-    for entry in stages.items:
-        assert isinstance(entry, Mapping)
-        final.append(_Stage(deploy, entry).final())
+    final: list[Node] = [_Stage(deploy, entry).final() for entry in stages.mappings()]
     plan.put("stages", Sequence(final, stages.layer, stages.mark))
     return plan
 
@@ -45,8 +41,8 @@ class _Stage:
     """Assembles one stage from its topology (``ps``) and its deploy fields (``ds``, absent: nothing configured)."""
 
     def __init__(self, deploy: Mapping, entry: Mapping) -> None:
-        topology, configured = entry.items["topology"], entry.items.get("deploy")
-        assert isinstance(topology, Mapping) and (configured is None or isinstance(configured, Mapping))
+        topology = entry.mapping("topology")
+        configured = entry.mapping("deploy") if "deploy" in entry.items else None
         self.deploy = deploy
         self.ps = topology
         self.ds = configured
@@ -152,8 +148,7 @@ class _Stage:
         self._put("async_chunk", derived(self.async_chunk, self.async_chunk_by, "async_chunk"), "decided for the stage")
         self._put("session_mode", deploy.items["session_mode"], "one session mode for the pipeline")
         if deploy.value("session_mode") == "duplex":
-            session = deploy.items["duplex_session"]
-            assert isinstance(session, Mapping)
+            session = deploy.mapping("duplex_session")
             self._put("duplex_max_sessions", session.items["max_sessions"], "`duplex_session.max_sessions` decides")
         runner = deploy.items["model_runner"]
         self.args.put("use_v2_model_runner", derived(plain(runner) == "v2", runner, "model_runner"))
@@ -201,23 +196,20 @@ class _Stage:
         for name in _PROMPT_HOOKS:
             if self.ps.value(name):
                 extras.put(name, self.ps.items[name])
-        fixed = self.ps.items["extras"]
-        assert isinstance(fixed, Mapping)
-        for key, node in fixed.items.items():
+        for key, node in self.ps.mapping("extras").items.items():
             extras.put(key, over(node, extras.items.get(key), "the topology decides"))
         return extras
 
     def _sampling(self) -> Mapping:
-        constraints = self.ps.items["sampling_constraints"]
-        assert isinstance(constraints, Mapping)
+        constraints = self.ps.mapping("sampling_constraints")
         written = None if self.ds is None else self.ds.items["default_sampling_params"]
         params = Mapping({}, constraints.layer, constraints.mark)
         if written is not None and plain(written):
             params = expect_mapping(written, "default_sampling_params").copy()
-        for key, node in constraints.items.items():
-            if key == "stop_token_ids":
-                node = self._stop_token_ids(params.items.get(key), node)
-            params.put(key, over(node, params.items.get(key), "the topology's sampling constraint wins"))
+        for key, required in constraints.items.items():
+            asked = params.items.get(key)
+            node = self._stop_token_ids(asked, required) if key == "stop_token_ids" else required
+            params.put(key, over(node, asked, "the topology's sampling constraint wins"))
         return params
 
     def _stop_token_ids(self, asked: Node | None, required: Node) -> Node:

@@ -17,7 +17,7 @@ from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.passes.interpolate import interpolate
 from omnicfg.passes.read import read_file
 from omnicfg.refusals import refuse
-from omnicfg.tree import Layer, LayerKind, Mapping, Node, Scalar, Sequence, deep_merge, over, plain
+from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Scalar, Sequence, deep_merge, over, plain
 
 MAX_CHAIN: Final = 32
 _STRUCTURED: Final = ("connectors", "stages", "platforms")
@@ -117,7 +117,7 @@ def _merge_connectors(base: Node | None, upper: Node | None, reason: str) -> Nod
 
 
 def _merge_stage_lists(base: Node | None, upper: Node | None, owner: Mapping, reason: str) -> Sequence:
-    """Two ``stages:`` lists merged by id. Within the lower list a repeated id replaces; from the upper one it merges."""
+    """Two ``stages:`` lists merged by id. A repeated id replaces in the lower list and merges from the upper one."""
     by_id: dict[Hashable, Mapping] = {}
     for stage in stage_entries(base):
         by_id[stage_id_of(stage)] = stage
@@ -135,11 +135,10 @@ def _merge_stage(base: Mapping, upper: Mapping, reason: str) -> Mapping:
     merged.layer, merged.mark = upper.layer, upper.mark
     for key, node in upper.items.items():
         previous = base.items.get(key)
+        winner = over(node, previous, reason)
         if key in deep_keys and isinstance(previous, Mapping) and isinstance(node, Mapping):
-            node = deep_merge(previous, node, reason)
-        else:
-            node = over(node, previous, reason)
-        merged.put(key, node, upper.key_marks.get(key))
+            winner = deep_merge(previous, node, reason)
+        merged.put(key, winner, upper.key_marks.get(key))
     return merged
 
 
@@ -191,7 +190,9 @@ def stage_entries(stages: Node | None) -> list[Mapping]:
     if stages is None or _falsy(stages):
         return []
     if not isinstance(stages, Sequence):
-        refuse("wrong-container", stages.mark, "`stages` is a list of mappings", "Start each stage with `- stage_id: N`.")
+        refuse(
+            "wrong-container", stages.mark, "`stages` is a list of mappings", "Start each stage with `- stage_id: N`."
+        )
     return [expect_mapping(entry, "stages[]") for entry in stages.items]
 
 

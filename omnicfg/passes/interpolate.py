@@ -6,6 +6,7 @@ expressions expand by reference, so a short text could otherwise grow without li
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Final
 
 from omnicfg.passes.read import MAX_BYTES, MAX_NODES
@@ -89,10 +90,8 @@ def _replaced(tree: Mapping, route: Route, node: Node) -> Mapping:
     return copy
 
 
-def _set(parent: Node, step: object, child: Node) -> None:
-    if isinstance(parent, Mapping):
-        parent.items[step] = child
-    elif isinstance(parent, Sequence) and isinstance(step, int):
+def _set(parent: Node, step: Hashable, child: Node) -> None:
+    if isinstance(parent, Mapping) or (isinstance(parent, Sequence) and isinstance(step, int)):
         parent.items[step] = child
 
 

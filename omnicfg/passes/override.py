@@ -90,10 +90,8 @@ def apply_overrides(tree: Mapping, overrides: Iterable[Override]) -> Mapping:
     """The deploy tree with every override on top."""
     result = tree
     for override in overrides:
-        if override.route[0] == "stages":
-            result = _set_stage(result, override)
-        else:
-            result = _set_top(result, override)
+        apply = _set_stage if override.route[0] == "stages" else _set_top
+        result = apply(result, override)
     return result
 
 
@@ -105,7 +103,12 @@ def _set_top(tree: Mapping, override: Override) -> Mapping:
         hint = did_you_mean(name, names)
         if hint is None and name in known_engine_args():
             hint = f"It is a setting of a stage: `--set stages.0.{override.key}=...`."
-        refuse("bad-override", override.node.mark, f"a profile has no setting `{name}`", hint or f"It has: {', '.join(names)}.")
+        refuse(
+            "bad-override",
+            override.node.mark,
+            f"a profile has no setting `{name}`",
+            hint or f"It has: {', '.join(names)}.",
+        )
     result = tree.copy()
     result.put(name, _placed(tree.items[name], override.route[1:], override.node))
     if name in schema.pipeline_wide:
@@ -114,8 +117,7 @@ def _set_top(tree: Mapping, override: Override) -> Mapping:
 
 
 def _on_every_stage(tree: Mapping, name: str, node: Node) -> Sequence:
-    stages = tree.items["stages"]
-    assert isinstance(stages, Sequence)
+    stages = tree.sequence("stages")
     result = stages.copy()
     result.items = [_pipeline_wide(stage, name, node) for stage in stages.items]
     return result
@@ -134,8 +136,7 @@ def _pipeline_wide(stage: Node, name: str, node: Node) -> Node:
 
 def _set_stage(tree: Mapping, override: Override) -> Mapping:
     stage_id, route = _stage_route(override)
-    stages = tree.items["stages"]
-    assert isinstance(stages, Sequence)
+    stages = tree.sequence("stages")
     replaced = stages.copy()
     for index in reversed(range(len(stages.items))):
         stage = stages.items[index]
@@ -152,7 +153,12 @@ def _set_stage(tree: Mapping, override: Override) -> Mapping:
 def _stage_route(override: Override) -> tuple[int, tuple[str, ...]]:
     mark = override.node.mark
     if len(override.route) < 3 or not override.route[1].isdecimal() or len(override.route[1]) > 6:
-        refuse("bad-override", mark, f"`{override.key}` names no setting of a stage", "Write `stages.ID.KEY`, such as `stages.0.devices`.")
+        refuse(
+            "bad-override",
+            mark,
+            f"`{override.key}` names no setting of a stage",
+            "Write `stages.ID.KEY`, such as `stages.0.devices`.",
+        )
     route = override.route[2:]
     if route[0] in _BLOCKS and len(route) > 1:
         route = route[1:]
@@ -182,11 +188,12 @@ def _new_stage(stage_id: int, override: Override) -> Mapping:
 def _stage_with(stage: Mapping, route: tuple[str, ...], node: Node) -> Mapping:
     name = route[0]
     patched = stage.copy()
-    extras = stage.items["engine_extras"]
-    assert isinstance(extras, Mapping)
+    extras = stage.mapping("engine_extras")
     beaten = extras.items.get(name)
     if name in stage.items:
-        placed = _placed(stage.items[name] if beaten is None else over(beaten, stage.items[name], "`engine_extras`"), route[1:], node)
+        placed = _placed(
+            stage.items[name] if beaten is None else over(beaten, stage.items[name], "`engine_extras`"), route[1:], node
+        )
         patched.put(name, placed)
         patched.put("engine_extras", extras.without(name))
     else:

@@ -7,7 +7,6 @@ vLLM-Omni 0.30.0 takes ``pipeline:`` first, then the served model's ``config.jso
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping as MappingOf
 from pathlib import Path
 from typing import Any, Final
@@ -22,9 +21,7 @@ from omnicfg.tree import Mapping, Mark, plain
 _MAX_CANDIDATES: Final = 4
 
 
-def find_pipeline(
-    raw: Mapping, path: Path, chain: Chain, asked: str | None = None, model: Path | None = None
-) -> str:
+def find_pipeline(raw: Mapping, path: Path, chain: Chain, asked: str | None = None, model: Path | None = None) -> str:
     """The registry key. Refuses an unknown key, and a profile that nothing assigns to a pipeline."""
     if asked is not None:
         return _known(asked, Mark("--pipeline"))
@@ -35,7 +32,7 @@ def find_pipeline(
     if told is not None:
         return told
     for document in chain.documents:
-        key = default_deploy_files().get(os.path.basename(document.mark.file))
+        key = default_deploy_files().get(Path(document.mark.file).name)
         if key is not None:
             return key
     says = "nothing says which pipeline this profile configures"
@@ -65,7 +62,9 @@ def pipeline_of_model(model: Path) -> str | None:
     config = read_json(model / "config.json") if (model / "config.json").exists() else {}
     index = read_json(model / "model_index.json") if (model / "model_index.json").exists() else {}
     if not config and not index and not model.is_dir():
-        refuse("unreadable-file", Mark(str(model)), f"no model directory `{model}`", "Name a directory with a model in it.")
+        refuse(
+            "unreadable-file", Mark(str(model)), f"no model directory `{model}`", "Name a directory with a model in it."
+        )
     told = config.get("model_type", config.get("architecture"))
     key = _by_model_type(told, config) if isinstance(told, str) else None
     if key is None and told is None:
@@ -168,5 +167,4 @@ def _near_candidates(stem: str) -> list[str]:
 
     word = stem.split("_", 1)[0]
     kin = [key for key in pipelines() if key.split("_", 1)[0] == word]
-    alike = difflib.get_close_matches(stem, kin or list(pipelines()), n=_MAX_CANDIDATES, cutoff=0.0 if kin else 0.6)
-    return alike
+    return difflib.get_close_matches(stem, kin or list(pipelines()), n=_MAX_CANDIDATES, cutoff=0.0 if kin else 0.6)

@@ -33,8 +33,7 @@ def apply_platform(tree: Mapping, platform: str) -> Mapping:
             result.put("model_runner", over(runner, result.items["model_runner"], f"set for platform {platform}"))
     if block is None:
         return result
-    stages = result.items["stages"]
-    assert isinstance(stages, Sequence)
+    stages = result.sequence("stages")
     patched = [stage.copy() for stage in stages.items]
     by_id = {stage.value("stage_id"): stage for stage in patched if isinstance(stage, Mapping)}
     for entry in _entries(block, platform):

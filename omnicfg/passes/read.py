@@ -222,15 +222,27 @@ class _Builder:
             else:
                 kind = tag.removeprefix(_CORE) if tag.startswith(_CORE) else None
                 if kind not in _CONSTRUCT:
-                    refuse("unsupported-yaml", mark, f"the YAML tag `{tag}` has no meaning in a profile", "Remove the tag.")
+                    refuse(
+                        "unsupported-yaml", mark, f"the YAML tag `{tag}` has no meaning in a profile", "Remove the tag."
+                    )
                 value = _CONSTRUCT[kind](text)
         except (ValueError, KeyError, IndexError, OverflowError):
-            refuse("bad-value", mark, f"`{_short(text)}` looks like a number or boolean but cannot be read as one", "Quote it if it is text.")
+            refuse(
+                "bad-value",
+                mark,
+                f"`{_short(text)}` looks like a number or boolean but cannot be read as one",
+                "Quote it if it is text.",
+            )
         return Scalar(value, self.layer, mark, quoted=not plain, text=text)
 
     def _start(self, is_mapping: bool, event: Any) -> None:
         if event.tag not in (None, "!", _CORE + "map", _CORE + "seq"):
-            refuse("unsupported-yaml", self._mark(event), f"the YAML tag `{event.tag}` has no meaning in a profile", "Remove the tag.")
+            refuse(
+                "unsupported-yaml",
+                self._mark(event),
+                f"the YAML tag `{event.tag}` has no meaning in a profile",
+                "Remove the tag.",
+            )
         if len(self.stack) >= MAX_DEPTH:
             refuse("too-large", self._mark(event), f"nested deeper than {MAX_DEPTH} levels")
         if event.anchor:
@@ -241,11 +253,7 @@ class _Builder:
         block = self.stack.pop()
         start, end = block.start, event.end_mark
         mark = Mark(self.shown, start.line + 1, start.column + 1, end.line + 1, end.column + 1)
-        node: Node
-        if block.is_mapping:
-            node = self._mapping(block, mark)
-        else:
-            node = Sequence(block.nodes, self.layer, mark)
+        node = self._mapping(block, mark) if block.is_mapping else Sequence(block.nodes, self.layer, mark)
         if block.anchor:
             self.open_anchors.discard(block.anchor)
         self._place(node, block.size, block.anchor)
@@ -274,7 +282,9 @@ class _Builder:
             block.nodes.append(node)
         elif block.key is None:
             if not isinstance(node, Scalar) or (node.value is None):
-                refuse("unsupported-yaml", alias_mark or node.mark, "a key is a word or a number", "Write `name: value`.")
+                refuse(
+                    "unsupported-yaml", alias_mark or node.mark, "a key is a word or a number", "Write `name: value`."
+                )
             block.key, block.key_mark, block.key_plain = node, alias_mark or node.mark, plain
         else:
             assert block.key_mark is not None

@@ -69,9 +69,7 @@ def _line(file: str, line: int) -> Mark:
 
 
 def _stages_by_id(tree: Mapping) -> dict[Hashable, Mapping]:
-    stages = tree.items["stages"]
-    assert isinstance(stages, Sequence)
-    return {stage.value("stage_id"): stage for stage in stages.items if isinstance(stage, Mapping)}
+    return {stage.value("stage_id"): stage for stage in tree.sequence("stages").mappings()}
 
 
 def _check_runner(tree: Mapping, platform: str) -> None:
@@ -94,7 +92,9 @@ def _check_overridden_stages(stages: dict[Hashable, Mapping], topology: tuple[Ma
     for stage_id, stage in stages.items():
         if stage_id not in ids and stage.layer.kind is LayerKind.OVERRIDE:
             known = ", ".join(str(known_id) for known_id in ids)
-            refuse("bad-override", stage.mark, f"pipeline {pipeline} has no stage {stage_id}", f"Its stages are {known}.")
+            refuse(
+                "bad-override", stage.mark, f"pipeline {pipeline} has no stage {stage_id}", f"Its stages are {known}."
+            )
 
 
 def _single_stage_async_chunk(node: Node, pipeline_key: str) -> Node:
@@ -113,13 +113,11 @@ def stage_async_chunk(deploy: Mapping, stage: Mapping | None) -> tuple[bool, Nod
 
 
 def _check_async_chunk(tree: Mapping, pipeline_key: str) -> None:
-    deploy, stages = tree.items["deploy"], tree.items["stages"]
-    assert isinstance(deploy, Mapping) and isinstance(stages, Sequence)
+    deploy = tree.mapping("deploy")
     entries: dict[Hashable, tuple[Mapping, Mapping | None]] = {}
-    for entry in stages.items:
-        assert isinstance(entry, Mapping)
-        topology, configured = entry.items["topology"], entry.items.get("deploy")
-        assert isinstance(topology, Mapping) and (configured is None or isinstance(configured, Mapping))
+    for entry in tree.sequence("stages").mappings():
+        topology = entry.mapping("topology")
+        configured = entry.mapping("deploy") if "deploy" in entry.items else None
         entries[topology.value("stage_id")] = (topology, configured)
     connected = any(topology.value("input_sources") for topology, _ in entries.values())
     producer = any(topology.value("async_chunk_process_next_stage_input_func") for topology, _ in entries.values())
@@ -129,7 +127,8 @@ def _check_async_chunk(tree: Mapping, pipeline_key: str) -> None:
             "no-async-chunk",
             setting.mark,
             f"`async_chunk` is on, but no stage of pipeline {pipeline_key} can hand on chunks",
-            "Set `async_chunk: false`" + (" (it is on by default)." if setting.layer.kind is LayerKind.DEFAULT else "."),
+            "Set `async_chunk: false`"
+            + (" (it is on by default)." if setting.layer.kind is LayerKind.DEFAULT else "."),
         )
     for topology, configured in entries.values():
         for source_id in topology.value("input_sources"):

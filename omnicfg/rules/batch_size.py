@@ -14,17 +14,25 @@ RULE = Rule(
     severity=Severity.ERROR,
     what="`max_num_batched_tokens` is smaller than `max_num_seqs`.",
     why=(
-        "Each running sequence needs at least one token of a step's budget. vLLM refuses the combination when it builds "
-        "its scheduler, after the profile was accepted."
+        "Each running sequence needs at least one token of a step's budget. vLLM refuses the combination when it "
+        "builds its scheduler, after the profile was accepted."
     ),
-    bad=(
-        "pipeline: qwen3_tts\nasync_chunk: false\nstages:\n  - stage_id: 0\n    max_num_batched_tokens: 16\n"
-        "    max_num_seqs: 64\n"
-    ),
-    good=(
-        "pipeline: qwen3_tts\nasync_chunk: false\nstages:\n  - stage_id: 0\n    max_num_batched_tokens: 64\n"
-        "    max_num_seqs: 64\n"
-    ),
+    bad="""\
+pipeline: qwen3_tts
+async_chunk: false
+stages:
+  - stage_id: 0
+    max_num_batched_tokens: 16
+    max_num_seqs: 64
+""",
+    good="""\
+pipeline: qwen3_tts
+async_chunk: false
+stages:
+  - stage_id: 0
+    max_num_batched_tokens: 64
+    max_num_seqs: 64
+""",
 )
 
 

@@ -20,16 +20,32 @@ RULE = Rule(
         "did something. `connector_get_sleep_s` and its two siblings are such relics: 55 resolved upstream profiles "
         "carry them, and vllm-omni 0.30.0 reads none."
     ),
-    bad=(
-        "pipeline: qwen3_tts\nconnectors:\n  shm:\n    name: SharedMemoryConnector\n    extra:\n"
-        "      connector_get_sleep_s: 0.01\nstages:\n  - stage_id: 0\n    enable_prefix_caching: false\n"
-        "  - stage_id: 1\n    input_connectors: {from_stage_0: shm}\n"
-    ),
-    good=(
-        "pipeline: qwen3_tts\nconnectors:\n  shm:\n    name: SharedMemoryConnector\n    extra:\n"
-        "      codec_chunk_frames: 25\nstages:\n  - stage_id: 0\n    enable_prefix_caching: false\n"
-        "  - stage_id: 1\n    input_connectors: {from_stage_0: shm}\n"
-    ),
+    bad="""\
+pipeline: qwen3_tts
+connectors:
+  shm:
+    name: SharedMemoryConnector
+    extra:
+      connector_get_sleep_s: 0.01
+stages:
+  - stage_id: 0
+    enable_prefix_caching: false
+  - stage_id: 1
+    input_connectors: {from_stage_0: shm}
+""",
+    good="""\
+pipeline: qwen3_tts
+connectors:
+  shm:
+    name: SharedMemoryConnector
+    extra:
+      codec_chunk_frames: 25
+stages:
+  - stage_id: 0
+    enable_prefix_caching: false
+  - stage_id: 1
+    input_connectors: {from_stage_0: shm}
+""",
 )
 
 

@@ -14,13 +14,27 @@ RULE = Rule(
     code="OC602",
     name="device-count",
     severity=Severity.ERROR,
-    what="`devices` lists neither TP · PP · DP devices (one replica) nor that many for each replica, or is no device list.",
+    what="`devices` lists neither TP · PP · DP devices (one replica) nor that many for each replica, or is no list.",
     why=(
         "A tensor-parallel size that is set for all stages without their devices is the usual cause; the worker then "
         "dies with `local rank out of bounds` long after start. One device number per process has to be listed."
     ),
-    bad='pipeline: qwen3_tts\nasync_chunk: false\nstages:\n  - stage_id: 0\n    devices: "0"\n    tensor_parallel_size: 2\n',
-    good='pipeline: qwen3_tts\nasync_chunk: false\nstages:\n  - stage_id: 0\n    devices: "0,1"\n    tensor_parallel_size: 2\n',
+    bad="""\
+pipeline: qwen3_tts
+async_chunk: false
+stages:
+  - stage_id: 0
+    devices: "0"
+    tensor_parallel_size: 2
+""",
+    good="""\
+pipeline: qwen3_tts
+async_chunk: false
+stages:
+  - stage_id: 0
+    devices: "0,1"
+    tensor_parallel_size: 2
+""",
 )
 
 

@@ -20,14 +20,28 @@ RULE = Rule(
         "Each stage reserves its share of the whole device when it starts. Nobody upstream adds the shares up, so the "
         "last stage to start fails, or waits for memory that never becomes free."
     ),
-    bad=(
-        'pipeline: qwen3_tts\nasync_chunk: false\nstages:\n  - stage_id: 0\n    devices: "0"\n'
-        '    gpu_memory_utilization: 0.8\n  - stage_id: 1\n    devices: "0"\n    gpu_memory_utilization: 0.4\n'
-    ),
-    good=(
-        'pipeline: qwen3_tts\nasync_chunk: false\nstages:\n  - stage_id: 0\n    devices: "0"\n'
-        '    gpu_memory_utilization: 0.6\n  - stage_id: 1\n    devices: "0"\n    gpu_memory_utilization: 0.4\n'
-    ),
+    bad="""\
+pipeline: qwen3_tts
+async_chunk: false
+stages:
+  - stage_id: 0
+    devices: "0"
+    gpu_memory_utilization: 0.8
+  - stage_id: 1
+    devices: "0"
+    gpu_memory_utilization: 0.4
+""",
+    good="""\
+pipeline: qwen3_tts
+async_chunk: false
+stages:
+  - stage_id: 0
+    devices: "0"
+    gpu_memory_utilization: 0.6
+  - stage_id: 1
+    devices: "0"
+    gpu_memory_utilization: 0.4
+""",
 )
 
 _ROUNDING = 1e-9
@@ -43,7 +57,7 @@ class Share(NamedTuple):
 
 
 def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
-    """The sum on every device, reported at the largest share, of those that the profile itself sets if there are any."""
+    """The sum on every device, reported at the largest share (of those that the profile sets itself, if any)."""
     del subject
     for device, shares in shares_by_device(plan).items():
         total = sum(share.share for share in shares)

@@ -19,8 +19,20 @@ RULE = Rule(
         "vLLM-Omni checks these ranges only when the server starts (`gpu_memory_utilization` in (0, 1], at least one "
         "replica, positive sizes), some of them after the weights were loaded."
     ),
-    bad="pipeline: qwen3_tts\nasync_chunk: false\nstages:\n  - stage_id: 0\n    num_replicas: 0\n",
-    good="pipeline: qwen3_tts\nasync_chunk: false\nstages:\n  - stage_id: 0\n    num_replicas: 1\n",
+    bad="""\
+pipeline: qwen3_tts
+async_chunk: false
+stages:
+  - stage_id: 0
+    num_replicas: 0
+""",
+    good="""\
+pipeline: qwen3_tts
+async_chunk: false
+stages:
+  - stage_id: 0
+    num_replicas: 1
+""",
 )
 
 

@@ -17,18 +17,30 @@ RULE = Rule(
     severity=Severity.ERROR,
     what="A stage's prefix cache is on where the model's capability record refuses it, or calls it broken or useless.",
     why=(
-        "Whether cached prefixes are right depends on model, stage, runner, session mode and engine: later stages need "
-        "hidden states of tokens that a hit does not compute. The record holds what was measured; the finding cites it. "
-        "A cache that is merely left unset counts as on, because vLLM's default is on."
+        "Whether cached prefixes are right depends on model, stage, runner, session mode and engine: later stages "
+        "need hidden states of tokens that a hit does not compute. The record holds what was measured; the finding "
+        "cites it. A cache that is merely left unset counts as on, because vLLM's default is on."
     ),
-    bad=(
-        "pipeline: qwen3_omni_moe\nasync_chunk: true\nmodel_runner: v2\nstages:\n  - stage_id: 0\n"
-        "    enable_prefix_caching: true\n  - stage_id: 1\n    enable_prefix_caching: false\n"
-    ),
-    good=(
-        "pipeline: qwen3_omni_moe\nasync_chunk: true\nmodel_runner: v2\nstages:\n  - stage_id: 0\n"
-        "    enable_prefix_caching: false\n  - stage_id: 1\n    enable_prefix_caching: false\n"
-    ),
+    bad="""\
+pipeline: qwen3_omni_moe
+async_chunk: true
+model_runner: v2
+stages:
+  - stage_id: 0
+    enable_prefix_caching: true
+  - stage_id: 1
+    enable_prefix_caching: false
+""",
+    good="""\
+pipeline: qwen3_omni_moe
+async_chunk: true
+model_runner: v2
+stages:
+  - stage_id: 0
+    enable_prefix_caching: false
+  - stage_id: 1
+    enable_prefix_caching: false
+""",
 )
 
 
@@ -40,7 +52,9 @@ def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
         entry = entry_for(plan.pipeline, stage.model_stage, "prefix_caching", subject.situation(plan, stage))
         severity = None if entry is None else _severity(entry, is_set(stage))
         if entry is not None and severity is not None:
-            yield Finding(_mark(plan, stage), _message(plan, stage, entry), _help(stage), stage.stage_id, severity=severity)
+            yield Finding(
+                _mark(plan, stage), _message(plan, stage, entry), _help(stage), stage.stage_id, severity=severity
+            )
 
 
 def is_set(stage: StagePlan) -> bool:
@@ -70,7 +84,8 @@ def _message(plan: Plan, stage: StagePlan, entry: Mapping[str, Any]) -> str:
     how = "is on" if is_set(stage) else "is unset, and vLLM's default is on"
     verdict = {"no-benefit": "without benefit"}.get(entry["verdict"], entry["verdict"])
     return (
-        f"the prefix cache of stage {stage.stage_id} ({stage.model_stage}) {how}, but for {title} it is {verdict} here: "
+        f"the prefix cache of stage {stage.stage_id} ({stage.model_stage}) {how}, "
+        f"but for {title} it is {verdict} here: "
         f"{entry['evidence']} [{entry['source']}]"
     )
 

@@ -19,8 +19,14 @@ RULE = Rule(
         'Text that is not empty counts as true: `async_chunk: "false"` turns chunking on, and `async_scheduling: '
         '"false"` selects the asynchronous scheduler. Quoted numbers are compared and added as text.'
     ),
-    bad='pipeline: qwen3_tts\nasync_chunk: "false"\n',
-    good="pipeline: qwen3_tts\nasync_chunk: false\n",
+    bad="""\
+pipeline: qwen3_tts
+async_chunk: "false"
+""",
+    good="""\
+pipeline: qwen3_tts
+async_chunk: false
+""",
 )
 
 

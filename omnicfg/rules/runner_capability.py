@@ -16,13 +16,19 @@ RULE = Rule(
     code="OC502",
     name="mode-capability",
     severity=Severity.WARNING,
-    what="A stage runs on Model Runner V2, in duplex or in async chunks where the model's record calls that broken or unproven.",
+    what="A stage runs on MRv2, in duplex or in async chunks where the model's record calls that broken or unproven.",
     why=(
         "These modes are chosen for the whole profile, but what they do differs stage by stage. vLLM-Omni itself only "
         "logs a warning for a stage without MRv2's data plane and goes on over the older transport."
     ),
-    bad="pipeline: cosyvoice3\nmodel_runner: v2\n",
-    good="pipeline: cosyvoice3\nmodel_runner: v1\n",
+    bad="""\
+pipeline: cosyvoice3
+model_runner: v2
+""",
+    good="""\
+pipeline: cosyvoice3
+model_runner: v1
+""",
 )
 
 
@@ -49,7 +55,8 @@ def _undeclared_runner(plan: Plan) -> Iterator[Finding]:
     if len(without) == len(stages):
         yield Finding(
             plan.deploy.items["model_runner"].mark,
-            f"no stage of pipeline {plan.pipeline} declares MRv2's data plane, so v2 runs unvalidated over the older transport",
+            f"no stage of pipeline {plan.pipeline} declares MRv2's data plane, "
+            "so v2 runs unvalidated over the older transport",
             "Set `model_runner: v1`, unless you are validating MRv2 for this model.",
         )
 

@@ -19,8 +19,14 @@ RULE = Rule(
         "vLLM-Omni serves a duplex profile turn by turn when its pipeline declares no duplex plugin, and any other "
         "word as turn as well; it says neither."
     ),
-    bad="pipeline: personaplex\nsession_mode: duplex\n",
-    good="pipeline: personaplex\nsession_mode: turn\n",
+    bad="""\
+pipeline: personaplex
+session_mode: duplex
+""",
+    good="""\
+pipeline: personaplex
+session_mode: turn
+""",
 )
 
 
@@ -32,7 +38,9 @@ def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
     modes = deploy_schema().session_modes
     if mode not in modes:
         hint = did_you_mean(str(mode), modes) or f"Modes: {', '.join(modes)}."
-        yield Finding(node.mark, f"`session_mode: {mode}` is no mode and is served as turn", hint, severity=Severity.ERROR)
+        yield Finding(
+            node.mark, f"`session_mode: {mode}` is no mode and is served as turn", hint, severity=Severity.ERROR
+        )
     elif mode == "duplex" and not pipelines()[plan.pipeline].get("duplex_plugin"):
         yield Finding(
             node.mark,

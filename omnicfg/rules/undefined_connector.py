@@ -16,14 +16,22 @@ RULE = Rule(
     severity=Severity.ERROR,
     what="`input_connectors` or `output_connectors` of a stage names a connector that `connectors` does not define.",
     why="vLLM-Omni only logs a warning, and then drops the configuration of every connector of the profile.",
-    bad=(
-        "pipeline: qwen3_tts\nconnectors:\n  shm: {name: SharedMemoryConnector}\nstages:\n  - stage_id: 1\n"
-        "    input_connectors: {from_stage_0: shn}\n"
-    ),
-    good=(
-        "pipeline: qwen3_tts\nconnectors:\n  shm: {name: SharedMemoryConnector}\nstages:\n  - stage_id: 1\n"
-        "    input_connectors: {from_stage_0: shm}\n"
-    ),
+    bad="""\
+pipeline: qwen3_tts
+connectors:
+  shm: {name: SharedMemoryConnector}
+stages:
+  - stage_id: 1
+    input_connectors: {from_stage_0: shn}
+""",
+    good="""\
+pipeline: qwen3_tts
+connectors:
+  shm: {name: SharedMemoryConnector}
+stages:
+  - stage_id: 1
+    input_connectors: {from_stage_0: shm}
+""",
 )
 
 

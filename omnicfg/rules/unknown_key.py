@@ -22,8 +22,20 @@ RULE = Rule(
         "keys on as engine args that are refused at start, or that nobody reads. A typo therefore costs either a "
         "crash or, worse, a setting that silently never applies."
     ),
-    bad="pipeline: qwen3_tts\nasync_chunk: false\nstages:\n  - stage_id: 0\n    max_num_seq: 8\n",
-    good="pipeline: qwen3_tts\nasync_chunk: false\nstages:\n  - stage_id: 0\n    max_num_seqs: 8\n",
+    bad="""\
+pipeline: qwen3_tts
+async_chunk: false
+stages:
+  - stage_id: 0
+    max_num_seq: 8
+""",
+    good="""\
+pipeline: qwen3_tts
+async_chunk: false
+stages:
+  - stage_id: 0
+    max_num_seqs: 8
+""",
 )
 
 

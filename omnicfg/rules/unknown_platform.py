@@ -16,8 +16,20 @@ RULE = Rule(
     severity=Severity.ERROR,
     what="A block under `platforms` whose name is no platform.",
     why="vLLM-Omni looks blocks up by lower-case platform name; a block under `NPU` or `gpu` is never read.",
-    bad="pipeline: qwen3_tts\nasync_chunk: false\nplatforms:\n  NPU:\n    stages: [{stage_id: 0, max_num_seqs: 1}]\n",
-    good="pipeline: qwen3_tts\nasync_chunk: false\nplatforms:\n  npu:\n    stages: [{stage_id: 0, max_num_seqs: 1}]\n",
+    bad="""\
+pipeline: qwen3_tts
+async_chunk: false
+platforms:
+  NPU:
+    stages: [{stage_id: 0, max_num_seqs: 1}]
+""",
+    good="""\
+pipeline: qwen3_tts
+async_chunk: false
+platforms:
+  npu:
+    stages: [{stage_id: 0, max_num_seqs: 1}]
+""",
 )
 
 _OTHER_NAMES = {"gpu": "cuda", "nvidia": "cuda", "amd": "rocm", "hip": "rocm", "ascend": "npu", "intel": "xpu"}

@@ -16,10 +16,22 @@ RULE = Rule(
     what="A stage entry whose `stage_id` matches no stage of the pipeline, in `stages` or in a platform block.",
     why=(
         "vLLM-Omni drops such entries without a word, and with them everything that they set. An id in quotes is the "
-        "commonest case: `stage_id: \"0\"` is text and matches nothing."
+        'commonest case: `stage_id: "0"` is text and matches nothing.'
     ),
-    bad="pipeline: qwen3_tts\nasync_chunk: false\nstages:\n  - stage_id: 7\n    max_num_seqs: 8\n",
-    good="pipeline: qwen3_tts\nasync_chunk: false\nstages:\n  - stage_id: 1\n    max_num_seqs: 8\n",
+    bad="""\
+pipeline: qwen3_tts
+async_chunk: false
+stages:
+  - stage_id: 7
+    max_num_seqs: 8
+""",
+    good="""\
+pipeline: qwen3_tts
+async_chunk: false
+stages:
+  - stage_id: 1
+    max_num_seqs: 8
+""",
 )
 
 

@@ -15,11 +15,19 @@ RULE = Rule(
     severity=Severity.WARNING,
     what="A connector that is defined but that no stage's `input_connectors` or `output_connectors` and no edge names.",
     why="Its settings never take effect, while the profile looks as if the stages were wired through it.",
-    bad="pipeline: qwen3_tts\nconnectors:\n  shm: {name: SharedMemoryConnector}\n",
-    good=(
-        "pipeline: qwen3_tts\nconnectors:\n  shm: {name: SharedMemoryConnector}\nstages:\n  - stage_id: 1\n"
-        "    input_connectors: {from_stage_0: shm}\n"
-    ),
+    bad="""\
+pipeline: qwen3_tts
+connectors:
+  shm: {name: SharedMemoryConnector}
+""",
+    good="""\
+pipeline: qwen3_tts
+connectors:
+  shm: {name: SharedMemoryConnector}
+stages:
+  - stage_id: 1
+    input_connectors: {from_stage_0: shm}
+""",
 )
 
 

@@ -14,13 +14,25 @@ RULE = Rule(
     code="OC102",
     name="wrong-type",
     severity=Severity.ERROR,
-    what="A value of a kind that its setting does not take: text for a number, a number for text, a list for a mapping.",
+    what="A value of a kind that its setting does not take: text for a number, a list for a mapping, and so on.",
     why=(
-        "vLLM-Omni's flat path hands the value on unchecked, so it fails late or is taken for something else; its typed "
-        "path refuses it at start. `devices: 0` is such a case: device lists are text (`\"0\"`)."
+        "vLLM-Omni's flat path hands the value on unchecked, so it fails late or is taken for something else; its "
+        'typed path refuses it at start. `devices: 0` is such a case: device lists are text (`"0"`).'
     ),
-    bad="pipeline: qwen3_tts\nasync_chunk: false\nstages:\n  - stage_id: 0\n    devices: 0\n",
-    good='pipeline: qwen3_tts\nasync_chunk: false\nstages:\n  - stage_id: 0\n    devices: "0"\n',
+    bad="""\
+pipeline: qwen3_tts
+async_chunk: false
+stages:
+  - stage_id: 0
+    devices: 0
+""",
+    good="""\
+pipeline: qwen3_tts
+async_chunk: false
+stages:
+  - stage_id: 0
+    devices: "0"
+""",
 )
 
 # Null unsets a key; for these there is nothing to fall back on, so upstream crashes or reads it as off.
@@ -48,7 +60,12 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
 
 def is_misquoted(node: object, wanted: ValueType) -> bool:
     """Whether the value is a quoted boolean or number where one without quotes is meant."""
-    if not isinstance(node, Scalar) or not isinstance(node.value, str) or "str" in wanted.kinds or "any" in wanted.kinds:
+    if (
+        not isinstance(node, Scalar)
+        or not isinstance(node.value, str)
+        or "str" in wanted.kinds
+        or "any" in wanted.kinds
+    ):
         return False
     from omnicfg.passes.read import read_scalar
 
