@@ -52,7 +52,7 @@ class ValueType:
     def __str__(self) -> str:
         if self.choices:
             return "one of " + ", ".join(self.choices)
-        order = [name for name in _NAMES if name in self.kinds]
+        order = [name for name in _NAMES if name in self.kinds - {"none"}] or ["none"]
         if "float" in order and "int" in order:
             order.remove("int")
         return " or ".join(_NAMES[name] for name in order)

@@ -6,12 +6,11 @@ expressions expand by reference, so a short text could otherwise grow without li
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Final
 
 from omnicfg.passes.read import MAX_BYTES, MAX_NODES
 from omnicfg.refusals import refuse
-from omnicfg.tree import Mapping, Mark, Node, Route, Scalar, Sequence, find, grow, leaves, plain
+from omnicfg.tree import Mapping, Mark, Node, Route, Scalar, Sequence, grow, leaves, plain
 
 MAX_EXPRESSIONS: Final = 256
 
@@ -24,7 +23,7 @@ def interpolate(document: Mapping) -> Mapping:
     if len(routes) > MAX_EXPRESSIONS:
         refuse("too-large", routes[MAX_EXPRESSIONS][1].mark, f"more than {MAX_EXPRESSIONS} `${{...}}` expressions")
     container = _container(document, routes[0][1].mark)
-    resolved = document
+    resolved: Node = document
     budget = MAX_BYTES
     for route, leaf in routes:
         value = _resolve(container, route, leaf.mark)
@@ -32,6 +31,7 @@ def interpolate(document: Mapping) -> Mapping:
         if budget < 0:
             refuse("too-large", leaf.mark, f"`${{...}}` expressions expand to more than {MAX_BYTES} characters")
         resolved = _replaced(resolved, route, _grown(value, leaf))
+    assert isinstance(resolved, Mapping)
     return resolved
 
 
@@ -76,23 +76,20 @@ def _grown(value: object, leaf: Node) -> Node:
     return node
 
 
-def _replaced(tree: Mapping, route: Route, node: Node) -> Mapping:
+def _replaced(tree: Node, route: Route, node: Node) -> Node:
     """A copy of ``tree`` with ``node`` at ``route``; nodes off the route are shared."""
-    copy = tree.copy()
-    parent: Node = copy
-    for step in route[:-1]:
-        child = find(parent, (step,))
-        assert child is not None
-        child = child.copy()
-        _set(parent, step, child)
-        parent = child
-    _set(parent, route[-1], node)
-    return copy
-
-
-def _set(parent: Node, step: Hashable, child: Node) -> None:
-    if isinstance(parent, Mapping) or (isinstance(parent, Sequence) and isinstance(step, int)):
-        parent.items[step] = child
+    if not route:
+        return node
+    step, rest = route[0], route[1:]
+    if isinstance(tree, Mapping):
+        mapping = tree.copy()
+        mapping.items[step] = _replaced(mapping.items[step], rest, node)
+        return mapping
+    if isinstance(tree, Sequence) and isinstance(step, int):
+        sequence = tree.copy()
+        sequence.items[step] = _replaced(sequence.items[step], rest, node)
+        return sequence
+    raise TypeError(f"{step!r} leads nowhere in {tree!r}")
 
 
 def _first_line(error: Exception) -> str:

@@ -67,8 +67,8 @@ def _severity(entry: Mapping[str, Any], explicit: bool) -> Severity | None:
         return Severity.ERROR
     if entry["verdict"] == "broken":
         return Severity.WARNING
-    if entry["verdict"] == "no-benefit" and not entry.get("default"):
-        return Severity.NOTE if explicit else Severity.WARNING
+    if entry["verdict"] == "no-benefit" and explicit and not entry.get("default"):
+        return Severity.NOTE
     return None
 
 
