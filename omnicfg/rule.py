@@ -63,15 +63,20 @@ class Subject:
 
     def situation(self, plan: Plan, stage: StagePlan) -> Situation:
         """The facts that capability records are matched against, as they take effect."""
-        return Situation(
-            engine=self.engine,
-            pipeline=plan.pipeline,
-            platform=plan.platform,
-            model_runner=str(plan.deploy.value("model_runner")),
-            session_mode=effective_session_mode(plan),
-            async_chunk=bool(stage.arg("async_chunk")),
-            prefix_caching=prefix_caching(stage),
-        )
+        return situation(plan, stage, self.engine)
+
+
+def situation(plan: Plan, stage: StagePlan, engine: str) -> Situation:
+    """What a stage of a plan runs in, as it takes effect on an engine."""
+    return Situation(
+        engine=engine,
+        pipeline=plan.pipeline,
+        platform=plan.platform,
+        model_runner=str(plan.deploy.value("model_runner")),
+        session_mode=effective_session_mode(plan),
+        async_chunk=bool(stage.arg("async_chunk")),
+        prefix_caching=prefix_caching(stage),
+    )
 
 
 def prefix_caching(stage: StagePlan) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from omnicfg.catalog.paths import profiles_dir
@@ -32,19 +33,32 @@ class Situation:
 
 
 @functools.cache
-def records() -> tuple[Mapping[str, Any], ...]:
-    """All records, one per model, in the order of their file names."""
+def _paths() -> tuple[Path, ...]:
+    return tuple(sorted((profiles_dir() / "capabilities").glob("*.yaml")))
+
+
+@functools.cache
+def _record(path: Path) -> Mapping[str, Any]:
     from omnicfg.passes.read import read_file
     from omnicfg.tree import Layer, LayerKind, plain
 
-    layer = Layer(LayerKind.PROFILE)
-    return tuple(plain(read_file(path, layer)) for path in sorted((profiles_dir() / "capabilities").glob("*.yaml")))
+    record: Mapping[str, Any] = plain(read_file(path, Layer(LayerKind.PROFILE)))
+    return record
+
+
+def records() -> tuple[Mapping[str, Any], ...]:
+    """All records, one per model, in the order of their file names."""
+    return tuple(_record(path) for path in _paths())
 
 
 @functools.cache
 def record_of(pipeline: str) -> Mapping[str, Any] | None:
-    """The record of the model that a pipeline runs, or ``None`` where nothing is known of it."""
-    return next((record for record in records() if pipeline in record["pipelines"]), None)
+    """The record of the model that a pipeline runs, or ``None`` where nothing is known of it.
+
+    Only files that mention the pipeline at all are parsed.
+    """
+    candidates = (path for path in _paths() if pipeline in path.read_text(encoding="utf-8"))
+    return next((record for record in map(_record, candidates) if pipeline in record["pipelines"]), None)
 
 
 @functools.cache

@@ -87,9 +87,15 @@ def _fields(entries: list[dict[str, Any]]) -> dict[str, Field]:
 def pipelines() -> Mapping[str, Mapping[str, Any]]:
     """Every pipeline by registry key: upstream's, and those that this project ships beside them."""
     known = dict(load_json(f"{_DIRECTORY}/pipelines.json")["pipelines"])
-    for path in sorted((profiles_dir() / "pipelines").glob("*.json")):
-        known[path.stem] = load_json(f"profiles/pipelines/{path.name}")
+    for key in own_pipelines():
+        known[key] = load_json(f"profiles/pipelines/{key}.json")
     return known
+
+
+@functools.cache
+def own_pipelines() -> tuple[str, ...]:
+    """The keys of the pipelines that this project ships beside upstream's."""
+    return tuple(sorted(path.stem for path in (profiles_dir() / "pipelines").glob("*.json")))
 
 
 @functools.cache
