@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from vllm.v1.kv_cache_interface import KVCacheConfig
     from vllm.v1.request import Request
 
-logger = init_logger(__name__)
+logger = init_logger("vllm.omnicfg")  # under vLLM's own name, so that its handlers print it
 
 KEY_LIMIT = 256
 MIB = 2**20
@@ -128,9 +128,7 @@ class OrderBook:
             self._add_span(orders.new, request, wanted, after, table)
         return orders
 
-    def _add_span(
-        self, spans: list[Span], request: str, wanted: _Wanted, stop: int, table: Sequence[int]
-    ) -> None:
+    def _add_span(self, spans: list[Span], request: str, wanted: _Wanted, stop: int, table: Sequence[int]) -> None:
         if stop > wanted.ordered:
             first, last = wanted.ordered // self._block_size, -(-stop // self._block_size)
             spans.append(Span(request, wanted.key, wanted.ordered, stop, list(table[first:last])))
@@ -243,9 +241,7 @@ class Shipper:
         """Let the GPU copy into the ring directly and in the background."""
         error = torch.cuda.cudart().cudaHostRegister(self._ring.data_ptr(), self._ring.numel(), 0)
         if int(error) != 0:
-            logger.warning(
-                "The ring of payload rows could not be pinned (CUDA error %s): copies will wait", error
-            )
+            logger.warning("The ring of payload rows could not be pinned (CUDA error %s): copies will wait", error)
 
     def _post(self) -> None:
         while (item := self._outbox.get()) is not None:
@@ -258,9 +254,7 @@ class Shipper:
 class PayloadConnector(KVConnectorBase_V1, SupportsHMA):
     """vLLM's view of the two halves. It loads nothing, so the scheduler never waits for it."""
 
-    def __init__(
-        self, vllm_config: VllmConfig, role: KVConnectorRole, kv_cache_config: KVCacheConfig
-    ) -> None:
+    def __init__(self, vllm_config: VllmConfig, role: KVConnectorRole, kv_cache_config: KVCacheConfig) -> None:
         super().__init__(vllm_config=vllm_config, role=role, kv_cache_config=kv_cache_config)
         groups = kv_cache_config.kv_cache_groups
         if len(groups) != 1:
@@ -328,9 +322,7 @@ class PayloadConnector(KVConnectorBase_V1, SupportsHMA):
     ) -> tuple[int, bool]:
         return 0, False
 
-    def update_state_after_alloc(
-        self, request: Request, blocks: KVCacheBlocks, num_external_tokens: int
-    ) -> None:
+    def update_state_after_alloc(self, request: Request, blocks: KVCacheBlocks, num_external_tokens: int) -> None:
         """Nothing is loaded."""
 
     # -- the worker's half --
@@ -361,9 +353,7 @@ class PayloadConnector(KVConnectorBase_V1, SupportsHMA):
     def wait_for_layer_load(self, layer_name: str) -> None:
         """Nothing is loaded."""
 
-    def save_kv_layer(
-        self, layer_name: str, kv_layer: torch.Tensor, attn_metadata: Any, **kwargs: Any
-    ) -> None:
+    def save_kv_layer(self, layer_name: str, kv_layer: torch.Tensor, attn_metadata: Any, **kwargs: Any) -> None:
         """Rows are written by the model itself."""
 
     def shutdown(self) -> None:
@@ -380,9 +370,7 @@ class PayloadConnector(KVConnectorBase_V1, SupportsHMA):
         path = socket_path(extra("socket", None), parallel.data_parallel_size, parallel.data_parallel_rank)
         tokens = self._vllm_config.scheduler_config.max_num_batched_tokens
         fitting = min(max(2 * tokens * layout.token_bytes, _RING_LEAST), _RING_MOST)
-        sender = RowSender(
-            Path(path), layout, int(extra("ring_bytes", fitting)), float(extra("stall_seconds", 10.0))
-        )
+        sender = RowSender(Path(path), layout, int(extra("ring_bytes", fitting)), float(extra("stall_seconds", 10.0)))
         logger.info("Payload rows %s, %d B per token, at %s", payload.names, layout.token_bytes, path)
         return sender
 

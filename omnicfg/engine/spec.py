@@ -40,9 +40,7 @@ class PayloadRows:
         if not self.layers and not self.final:
             raise EngineSpecError("payload: no rows: name at least one layer, or set final")
         if any(layer < 1 for layer in self.layers):
-            raise EngineSpecError(
-                "payload: layer 0 is the embedding, which is recomputed from token ids, not kept"
-            )
+            raise EngineSpecError("payload: layer 0 is the embedding, which is recomputed from token ids, not kept")
         if list(self.layers) != sorted(set(self.layers)):
             raise EngineSpecError("payload: layers must be ascending, each at most once")
 

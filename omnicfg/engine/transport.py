@@ -248,9 +248,7 @@ class RowReceiver:
             self._ring = mmap.mmap(fd, int(hello["capacity"]), access=mmap.ACCESS_READ)
         finally:
             os.close(fd)
-        self.layout = RowLayout(
-            tuple(hello["names"]), int(hello["width"]), str(hello["dtype"]), int(hello["itemsize"])
-        )
+        self.layout = RowLayout(tuple(hello["names"]), int(hello["width"]), str(hello["dtype"]), int(hello["itemsize"]))
 
     def __iter__(self) -> Iterator[Message]:
         while (messages := self.receive()) is not None:
@@ -315,9 +313,7 @@ class RowReceiver:
         hello: dict[str, Any] = json.loads(body) if body is not None else {}
         if hello.get("protocol") != PROTOCOL:
             os.close(fds[0])
-            raise TransportError(
-                f"{path} speaks protocol {hello.get('protocol')}, this side speaks {PROTOCOL}"
-            )
+            raise TransportError(f"{path} speaks protocol {hello.get('protocol')}, this side speaks {PROTOCOL}")
         return hello, fds[0]
 
     def _read_frame(self) -> bytes | None:
@@ -368,9 +364,7 @@ class PayloadAssembler:
         size = message.tokens * self.layout.token_bytes
         complete = message.request not in self._broken and len(rows) >= size
         self._broken.discard(message.request)
-        return Payload(
-            message.request, message.key, message.tokens, message.reason, bytes(rows[:size]), complete
-        )
+        return Payload(message.request, message.key, message.tokens, message.reason, bytes(rows[:size]), complete)
 
 
 def rows_message(
