@@ -169,7 +169,9 @@ class RowSender:
         return True
 
     def close(self) -> None:
-        """Disconnect, remove the socket, give the ring back."""
+        """Disconnect, remove the socket, give the ring back. Idempotent."""
+        if self._closed:
+            return
         self._closed = True
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,1 @@
+"""Measurements that need a machine of their own; what they found is under ``docs/benchmarks``."""

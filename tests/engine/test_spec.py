@@ -1,0 +1,126 @@
+"""The engine args that switch payload rows on, and the reasons not to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from omnicfg.engine import spec
+from omnicfg.engine.spec import EngineSpecError, PayloadRows
+
+QWEN3 = {"architectures": ["Qwen3MoeForCausalLM"], "num_hidden_layers": 48, "sliding_window": None}
+LAYER_24 = PayloadRows((24,), final=False)
+
+
+def test_a_record_names_the_rows() -> None:
+    rows = PayloadRows.from_record({"layers": [24], "final": False, "embeddings": "recomputed"})
+    assert rows == LAYER_24
+    assert rows.names == ("layer 24",)
+    assert PayloadRows.from_record({"layers": [12, 24], "final": True}).names == ("layer 12", "layer 24", "final")
+    assert PayloadRows.from_config(rows.to_config()) == rows
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        ({}, "no rows"),
+        ({"layers": [0]}, "layer 0 is the embedding"),
+        ({"layers": [24, 12]}, "ascending"),
+        ({"layers": 24}, "list of layer numbers"),
+        ({"layers": [True]}, "list of layer numbers"),
+        ({"final": "no"}, "true or false"),
+        ({"final": True, "embeddings": "kept"}, "recomputed"),
+    ],
+)
+def test_a_record_that_cannot_be_kept_is_refused(record: dict[str, Any], reason: str) -> None:
+    with pytest.raises(EngineSpecError, match=reason):
+        PayloadRows.from_record(record)
+
+
+def test_rows_are_switched_on_by_engine_args_alone() -> None:
+    args = spec.rows_engine_args(LAYER_24, QWEN3, {}, socket="/run/rows.sock")
+    assert args["hf_overrides"] == {"architectures": ["PayloadQwen3MoeForCausalLM"]}
+    assert args["additional_config"] == {"payload_rows": {"layers": [24], "final": False}}
+    assert args["kv_transfer_config"]["kv_connector"] == "PayloadConnector"
+    assert args["kv_transfer_config"]["kv_connector_extra_config"] == {"socket": "/run/rows.sock"}
+
+
+def test_what_the_user_overrides_stays() -> None:
+    given = {"hf_overrides": {"rope_theta": 1.0}, "additional_config": {"mine": 1}}
+    args = spec.rows_engine_args(LAYER_24, QWEN3, given, socket="s", ring_bytes=1 << 20, stall_seconds=2.0)
+    assert args["hf_overrides"]["rope_theta"] == 1.0
+    assert args["additional_config"]["mine"] == 1
+    extra = args["kv_transfer_config"]["kv_connector_extra_config"]
+    assert extra == {"socket": "s", "ring_bytes": 1 << 20, "stall_seconds": 2.0}
+
+
+def test_a_layer_that_the_model_does_not_have_is_refused() -> None:
+    with pytest.raises(EngineSpecError, match="48 layers"):
+        spec.rows_engine_args(PayloadRows((49,), final=False), QWEN3, {}, socket="s")
+
+
+def test_the_model_runner_is_chosen_by_the_environment() -> None:
+    assert spec.environment("v2") == {"VLLM_USE_V2_MODEL_RUNNER": "1"}
+    assert spec.environment("v1") == {"VLLM_USE_V2_MODEL_RUNNER": "0"}
+    assert spec.environment(None) == {}
+    with pytest.raises(EngineSpecError, match="neither v1 nor v2"):
+        spec.environment("v3")
+
+
+def test_every_replica_has_its_own_socket() -> None:
+    assert spec.socket_path("/run/rows.sock", 1, 0) == "/run/rows.sock"
+    assert spec.socket_path("/run/rows.sock", 2, 1) == "/run/rows.sock.1"
+
+
+SUPPORTED = [
+    QWEN3,
+    {"architectures": ["A"], "sliding_window": 32768, "use_sliding_window": False},
+    {"architectures": ["A"], "layer_types": ["full_attention", "full_attention"]},
+    {"architectures": ["A"], "thinker_config": {"text_config": {"num_hidden_layers": 48}}},
+]
+
+
+@pytest.mark.parametrize("config", SUPPORTED)
+def test_full_attention_is_supported(config: dict[str, Any]) -> None:
+    assert spec.unsupported_reason(config, {"tensor_parallel_size": 8, "kv_cache_dtype": "fp8"}) is None
+
+
+REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({"sliding_window": 4096}, {}, "sliding-window"),
+    ({"layer_types": ["full_attention", "sliding_attention"]}, {}, "sliding-window"),
+    ({"layer_types": ["linear_attention", "full_attention"]}, {}, "linear_attention"),
+    ({"mamba_d_state": 16}, {}, "Mamba"),
+    ({"text_config": {"full_attention_interval": 4}}, {}, "linear-attention"),
+    ({"kv_lora_rank": 512}, {}, "MLA"),
+    ({"is_encoder_decoder": True}, {}, "encoder-decoder"),
+    ({}, {"decode_context_parallel_size": 2}, "decode_context_parallel_size"),
+    ({}, {"prefill_context_parallel_size": 2}, "prefill_context_parallel_size"),
+    ({}, {"pipeline_parallel_size": 2}, "pipeline_parallel_size"),
+    ({}, {"speculative_config": {"method": "ngram"}}, "speculative_config"),
+    ({}, {"kv_transfer_config": {"kv_connector": "NixlConnector"}}, "kv_transfer_config"),
+    ({}, {"kv_offloading_size": 4}, "kv_offloading_size"),
+    ({}, {"kv_sharing_fast_prefill": True}, "kv_sharing_fast_prefill"),
+    ({}, {"enable_dbo": True}, "enable_dbo"),
+]
+
+
+@pytest.mark.parametrize(("config", "args", "named"), REFUSED)
+def test_what_vllm_groups_differently_is_refused_with_a_reason(
+    config: dict[str, Any], args: dict[str, Any], named: str
+) -> None:
+    reason = spec.unsupported_reason({**QWEN3, **config}, args)
+    assert reason is not None
+    assert named in reason
+    with pytest.raises(EngineSpecError, match=named):
+        spec.rows_engine_args(LAYER_24, {**QWEN3, **config}, args, socket="s")
+
+
+def test_a_disabled_sliding_window_is_supported() -> None:
+    assert spec.unsupported_reason({**QWEN3, "sliding_window": 4096}, {"disable_sliding_window": True}) is None
+
+
+def test_a_model_without_architecture_is_refused() -> None:
+    reason = spec.unsupported_reason({"num_hidden_layers": 4}, {})
+    assert reason is not None
+    assert "names no architecture" in reason

@@ -1,0 +1,195 @@
+"""The ring between the engine and one consumer."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from omnicfg.engine.transport import (
+    Finished,
+    Payload,
+    PayloadAssembler,
+    RowLayout,
+    RowReceiver,
+    Rows,
+    RowSender,
+    TransportError,
+    rows_message,
+)
+
+LAYOUT = RowLayout(("layer 2", "final"), width=4, dtype="float32", itemsize=4)
+TOKEN = LAYOUT.token_bytes
+
+
+@pytest.fixture
+def sender(tmp_path: Path) -> Iterator[RowSender]:
+    sender = RowSender(tmp_path / "rows.sock", LAYOUT, capacity=16 * 64, stall_seconds=0.5)
+    yield sender
+    sender.close()
+
+
+def connected(sender: RowSender) -> RowReceiver:
+    receiver = RowReceiver(sender.path)
+    while not sender.connected:
+        time.sleep(0.001)
+    return receiver
+
+
+def send(sender: RowSender, request: str, start: int, count: int, fill: int) -> bool:
+    slot = sender.reserve(count * TOKEN)
+    if slot is None:
+        return False
+    sender.buffer[slot.offset : slot.offset + slot.size] = bytes([fill]) * slot.size
+    return sender.publish(rows_message([(request, "key", start, count)]), slot)
+
+
+def test_rows_arrive_as_they_were_written(sender: RowSender) -> None:
+    with connected(sender) as receiver:
+        assert receiver.layout == LAYOUT
+        assert send(sender, "a", 0, 3, fill=7)
+        (rows,) = receiver.receive() or []
+        assert isinstance(rows, Rows)
+        assert (rows.request, rows.key, rows.start, rows.count) == ("a", "key", 0, 3)
+        assert bytes(rows.data) == b"\x07" * 3 * TOKEN
+
+
+def test_one_message_carries_rows_of_many_requests(sender: RowSender) -> None:
+    with connected(sender) as receiver:
+        slot = sender.reserve(3 * TOKEN)
+        assert slot is not None
+        sender.buffer[slot.offset : slot.offset + slot.size] = b"\x01" * TOKEN + b"\x02" * 2 * TOKEN
+        sender.publish(rows_message([("a", None, 5, 1), ("b", None, 0, 2)]), slot)
+        first, second = receiver.receive() or []
+        assert isinstance(first, Rows)
+        assert isinstance(second, Rows)
+        assert bytes(first.data) == b"\x01" * TOKEN
+        assert bytes(second.data) == b"\x02" * 2 * TOKEN
+
+
+def test_the_ring_is_reused_and_never_wraps_within_a_message(sender: RowSender) -> None:
+    with connected(sender) as receiver:
+        for turn in range(100):
+            assert send(sender, "a", turn * 5, 5, fill=turn % 251)
+            (rows,) = receiver.receive() or []
+            assert isinstance(rows, Rows)
+            assert bytes(rows.data) == bytes([turn % 251]) * 5 * TOKEN
+
+
+def test_a_slow_consumer_is_waited_for(sender: RowSender) -> None:
+    with connected(sender) as receiver:
+        taken: list[int] = []
+
+        def consume() -> None:
+            while len(taken) < 50:
+                for message in receiver.receive() or ():
+                    assert isinstance(message, Rows)
+                    taken.append(message.data[0])
+                time.sleep(0.002)
+
+        consumer = threading.Thread(target=consume)
+        consumer.start()
+        assert all(send(sender, "a", turn * 8, 8, fill=turn) for turn in range(50))
+        consumer.join()
+        assert taken == list(range(50))
+
+
+def test_a_consumer_that_stands_still_is_disconnected(sender: RowSender) -> None:
+    receiver = connected(sender)
+    began = time.monotonic()
+    while send(sender, "a", 0, 8, fill=1):
+        assert time.monotonic() - began < 10
+    assert 0.4 < time.monotonic() - began < 5
+    assert not sender.connected
+    while receiver.receive():  # what was sent can still be read, then comes the end
+        pass
+    receiver.close()
+
+
+def test_without_a_consumer_nothing_is_reserved(sender: RowSender) -> None:
+    assert sender.reserve(TOKEN) is None
+    connected(sender).close()
+    while sender.connected:
+        time.sleep(0.001)
+    assert sender.reserve(TOKEN) is None
+
+
+def test_a_consumer_that_dies_frees_the_ring_for_the_next(sender: RowSender) -> None:
+    connected(sender).close()
+    while sender.connected:
+        time.sleep(0.001)
+    with connected(sender) as receiver:
+        for turn in range(40):
+            assert send(sender, "b", turn, 8, fill=turn)
+            (rows,) = receiver.receive() or []
+            assert isinstance(rows, Rows)
+            assert rows.data[0] == turn
+
+
+def test_a_slot_of_a_consumer_that_is_gone_is_not_published_to_the_next(sender: RowSender) -> None:
+    receiver = connected(sender)
+    slot = sender.reserve(TOKEN)
+    receiver.close()
+    while sender.connected:
+        time.sleep(0.001)
+    with connected(sender) as receiver:
+        assert not sender.publish(rows_message([("a", None, 0, 1)]), slot)
+        assert receiver.receive(timeout=0.05) == []
+
+
+def test_the_end_of_the_engine_ends_the_iteration(sender: RowSender) -> None:
+    receiver = connected(sender)
+    sender.publish(rows_message([], [("a", "key", 0, "abort")]))
+    sender.close()
+    assert list(receiver) == [Finished("a", "key", 0, "abort")]
+    assert not sender.path.exists()
+
+
+def test_only_the_owner_may_connect(sender: RowSender) -> None:
+    assert sender.path.stat().st_mode & 0o077 == 0
+
+
+def test_a_path_too_long_for_a_socket_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TransportError, match="longer than 107 bytes"):
+        RowSender(tmp_path / ("x" * 120), LAYOUT, 1024)
+
+
+def test_nobody_listening_is_said(tmp_path: Path) -> None:
+    with pytest.raises(TransportError, match="no engine listens"):
+        RowReceiver(tmp_path / "rows.sock", timeout=0.1)
+
+
+def rows_of(request: str, start: int, count: int, fill: int) -> Rows:
+    return Rows(request, None, start, count, memoryview(bytes([fill]) * count * TOKEN))
+
+
+def assembled(*messages: Rows | Finished) -> list[Payload]:
+    assembler = PayloadAssembler(LAYOUT)
+    return [payload for message in messages if (payload := assembler.add(message)) is not None]
+
+
+def test_a_payload_is_whole_when_its_last_message_came() -> None:
+    (payload,) = assembled(rows_of("a", 0, 2, 1), rows_of("a", 2, 1, 2), Finished("a", None, 3, "stop"))
+    assert payload.complete
+    assert payload.data == b"\x01" * 2 * TOKEN + b"\x02" * TOKEN
+
+
+def test_rows_beyond_the_end_are_left_out() -> None:
+    (payload,) = assembled(rows_of("a", 0, 4, 1), Finished("a", None, 3, "stop"))
+    assert payload.complete
+    assert len(payload.data) == 3 * TOKEN
+
+
+@pytest.mark.parametrize("start", [1, 3])
+def test_a_gap_makes_a_payload_incomplete(start: int) -> None:
+    (payload,) = assembled(rows_of("a", start, 4, 1), Finished("a", None, 4, "stop"))
+    assert not payload.complete
+
+
+def test_requests_do_not_mix() -> None:
+    messages = (rows_of("a", 0, 1, 1), rows_of("b", 0, 1, 2), Finished("b", None, 1, "x"), Finished("a", None, 1, "x"))
+    second, first = assembled(*messages)
+    assert (first.data, second.data) == (b"\x01" * TOKEN, b"\x02" * TOKEN)
