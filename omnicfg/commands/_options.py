@@ -30,6 +30,13 @@ def pipeline_keys() -> Iterable[str]:
     return pipelines()
 
 
+def vllm_versions() -> Iterable[str]:
+    """The versions of vLLM whose engine args are shipped, for a shell to complete."""
+    from omnicfg.catalog import vllm_args
+
+    return vllm_args.vllm_versions()
+
+
 PROFILE = Annotated[
     str, Argument("PROFILE", help="A profile's path, or the name of a shipped one.", words=profile_names)
 ]
@@ -51,6 +58,10 @@ SETTINGS = Annotated[
     Option("--set", metavar="KEY=VALUE", help="One value, such as stages.0.max_num_seqs=8; repeatable."),
 ]
 EFFECTIVE = Annotated[bool, Option("--effective", help="Fill in vLLM's own defaults for what is unset.")]
+VLLM_VERSION = Annotated[
+    str | None,
+    Option("--vllm-version", metavar="V", help="Whose engine args count, where not 0.32.0's.", words=vllm_versions),
+]
 ENGINE = Annotated[
     str, Option("--engine", choices=("vllm-omni", "bundled"), help="The engine that the profile is for.")
 ]

@@ -7,16 +7,23 @@ Defaults are those of vLLM's engine args; some of them vLLM replaces at start by
 
 from __future__ import annotations
 
-from collections.abc import Mapping as MappingOf
-from typing import Any
+import json
+from collections.abc import Mapping
+from typing import Any, Final
 
 from omnicfg.catalog.vllm_args import DEFAULT_VLLM, engine_args, resolved_defaults
 from omnicfg.plan import Plan, StagePlan
-from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Sequence, grow, over, plain
+from omnicfg.tree import Layer, LayerKind, Mark, Node, grow, over, plain
 
-_DIFFUSION = "diffusion"  # its engine is vLLM-Omni's own: vLLM's args do not apply
-_EXECUTION_TYPE = {"ar": "llm_ar", "generation": "llm_generation"}
-_SOURCE = "vllm/engine/arg_utils.py"
+_DIFFUSION: Final = "diffusion"  # its engine is vLLM-Omni's own: vLLM's args do not apply
+_EXECUTION_TYPE: Final = {"ar": "llm_ar", "generation": "llm_generation"}
+_SOURCE: Final = "vllm/engine/arg_utils.py"
+
+# Not left to vLLM's defaults: the model is what is served, and vLLM-Omni picks both classes by the kind of stage.
+_NEVER_DEFAULT: Final = frozenset({"model", "scheduler_cls", "worker_cls"})
+
+# Where vLLM's own tables apply; on the other platforms a plugin has the last word on what depends on the platform.
+_OWN_PLATFORMS: Final = frozenset({"cuda", "rocm"})
 
 
 def effective(plan: Plan, version: str = DEFAULT_VLLM) -> Plan:
@@ -32,7 +39,7 @@ def _filled(stage: StagePlan, platform: str, version: str) -> Node:
     if stage.stage_type == _DIFFUSION:
         return stage.tree
     args = stage.engine_args.copy()
-    for name in engine_args(version):
+    for name in default_args(version):
         default = default_of(name, stage, platform, version)
         given = args.items.get(name)
         if given is None:
@@ -42,6 +49,11 @@ def _filled(stage: StagePlan, platform: str, version: str) -> Node:
     tree = stage.tree.copy()
     tree.put("engine_args", args)
     return tree
+
+
+def default_args(version: str = DEFAULT_VLLM) -> list[str]:
+    """The engine args that take vLLM's default where a stage leaves them unset."""
+    return [name for name in engine_args(version) if name not in _NEVER_DEFAULT]
 
 
 def default_of(name: str, stage: StagePlan, platform: str, version: str = DEFAULT_VLLM) -> Node:
@@ -64,16 +76,27 @@ def why_unset(name: str, stage: StagePlan, platform: str, version: str = DEFAULT
     return when if value is None else None
 
 
-def _outcome(record: MappingOf[str, Any], stage: StagePlan, platform: str) -> tuple[Any, str]:
-    """The value for this stage on this platform (``None``: not known from the profile), and the case in words."""
-    kind = _EXECUTION_TYPE.get(stage.worker_type or "")
+def _outcome(record: Mapping[str, Any], stage: StagePlan, platform: str) -> tuple[Any, str]:
+    """The value for this stage on this platform and the case in words; ``None`` where a profile does not tell.
+
+    A profile tells the kind of stage and the platform. If any other condition leads to another value, none is given.
+    """
+    ordinary, when, cases = record["value"], record["when"], record.get("cases") or ()
     by_stage = record.get("by_stage") or {}
-    if by_stage:
-        return by_stage.get(kind), record["when"]
-    for case in record.get("cases") or ():
-        if case.get("keys") == {"platform": platform}:
-            return case["value"], case["when"]
-    return record["value"], record["when"]
+    kind = _EXECUTION_TYPE.get(stage.worker_type or "")
+    if kind in by_stage:
+        return by_stage[kind], when
+    by_platform = {case["platform"]: case for case in cases if set(case) == {"when", "value", "platform"}}
+    if platform in by_platform:
+        return by_platform[platform]["value"], by_platform[platform]["when"]
+    open_cases = [case for case in cases if case not in by_platform.values()]
+    plugin_decides = bool(by_platform) and platform not in _OWN_PLATFORMS
+    if ordinary is None or (not open_cases and not plugin_decides):
+        return ordinary, when
+    outcomes = [
+        f"{json.dumps(case['value'])}: {case['when']}" for case in [{"value": ordinary, "when": when}, *open_cases]
+    ]
+    return None, "; ".join(outcomes)
 
 
 def _mark(source: str) -> Mark:

@@ -1,0 +1,71 @@
+"""From a command's options to plans: the platforms asked for, and what could be compiled on each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from omnicfg.catalog.upstream import deploy_schema
+from omnicfg.compiler import Profile, check_platform, compile_profile, load, pipeline_of
+from omnicfg.errors import OmnicfgError, ResolveError
+from omnicfg.passes.override import Override, parse_overrides
+from omnicfg.plan import Plan
+
+
+class Request:
+    """A profile with everything that goes over it, loaded; ``pipeline`` is the key that was found."""
+
+    def __init__(
+        self,
+        profile: str,
+        pipeline: str | None = None,
+        model: Path | None = None,
+        overlays: Sequence[Path] | None = None,
+        settings: Sequence[str] | None = None,
+    ) -> None:
+        self.loaded: Profile = load(profile, overlays or ())
+        self.overrides: list[Override] = parse_overrides(settings)
+        self.pipeline = pipeline_of(self.loaded, pipeline, self.overrides, model)
+
+    def plan(self, platform: str) -> Plan:
+        """The plan on one platform. Raises :class:`OmnicfgError`."""
+        return compile_profile(self.loaded, platform, self.pipeline, self.overrides)
+
+    def plans(self, platforms: Sequence[str]) -> tuple[dict[str, Plan], dict[str, ResolveError]]:
+        """The plans by platform, and the errors of the platforms that refuse the profile."""
+        plans: dict[str, Plan] = {}
+        errors: dict[str, ResolveError] = {}
+        for platform in platforms:
+            try:
+                plans[platform] = self.plan(platform)
+            except ResolveError as error:
+                errors[platform] = error
+        return plans, errors
+
+
+def platforms_of(asked: str) -> tuple[str, ...]:
+    """One platform, or each of them for ``all``. Raises :class:`~omnicfg.errors.UsageError` for an unknown name."""
+    if asked == "all":
+        return deploy_schema().platforms
+    check_platform(asked)
+    return (asked,)
+
+
+def tell(error: OmnicfgError) -> None:
+    """Show an error that does not stop the command, on standard error."""
+    from omnicfg.report.text import render_errors
+
+    print(render_errors(error), end="", file=sys.stderr)
+
+
+def check_version(version: str) -> str:
+    """The version of vLLM if its engine args are shipped. Raises :class:`~omnicfg.errors.UsageError`."""
+    from omnicfg.catalog.vllm_args import vllm_versions
+    from omnicfg.errors import UsageError
+
+    if version not in vllm_versions():
+        raise UsageError(
+            f"the engine args of vLLM {version} are not shipped", f"Shipped: {', '.join(vllm_versions())}."
+        )
+    return version

@@ -1,0 +1,149 @@
+"""``omnicfg resolve``: the final engine args of every stage."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+from omnicfg.commands._options import (
+    EFFECTIVE,
+    MODEL_DIR,
+    OVERLAYS,
+    PIPELINE,
+    PLATFORM,
+    PROFILE,
+    SETTINGS,
+    VLLM_VERSION,
+)
+from omnicfg.commands._plans import Request, check_version, platforms_of, tell
+from omnicfg.errors import OmnicfgError
+from omnicfg.parser import Option
+
+if TYPE_CHECKING:
+    from omnicfg.plan import Plan, StagePlan
+
+HELP = "Compile a profile to the final engine args of every stage."
+
+EXPLAIN = Annotated[bool, Option("--explain", help="Show where each value comes from.")]
+FORMAT = Annotated[
+    str, Option("--format", choices=("table", "yaml", "json", "args"), help="args: one `vllm serve` line a stage.")
+]
+
+
+def run(
+    profile: PROFILE,
+    platform: PLATFORM = "cuda",
+    pipeline: PIPELINE = None,
+    model: MODEL_DIR = None,
+    overlays: OVERLAYS = None,
+    settings: SETTINGS = None,
+    effective: EFFECTIVE = False,
+    vllm_version: VLLM_VERSION = None,
+    explain: EXPLAIN = False,
+    format: FORMAT = "table",
+) -> int:
+    """Exit code: 1 where one of several platforms refuses the profile; a refusal of the only one is an error."""
+    platforms = platforms_of(platform)
+    plans, errors = Request(profile, pipeline, model, overlays, settings).plans(platforms)
+    if not plans:
+        raise OmnicfgError([diagnostic for error in errors.values() for diagnostic in error.diagnostics])
+    version = _version(vllm_version)
+    if effective:
+        from omnicfg.passes.effective import effective as filled
+
+        plans = {name: filled(plan, version) for name, plan in plans.items()}
+    sys.stdout.write(_Output(explain, effective, version).render(plans, format, whole=platform == "all"))
+    for error in errors.values():
+        tell(error)
+    return 1 if errors else 0
+
+
+def _version(asked: str | None) -> str:
+    from omnicfg.catalog.vllm_args import DEFAULT_VLLM
+
+    return DEFAULT_VLLM if asked is None else check_version(asked)
+
+
+class _Output:
+    """The plans as text, in each of the formats."""
+
+    def __init__(self, explain: bool, effective: bool, version: str) -> None:
+        self.explain = explain
+        self.effective = effective
+        self.version = version
+
+    def render(self, plans: dict[str, Plan], format: str, *, whole: bool) -> str:
+        if format == "json":
+            from omnicfg.report.json import dumps
+
+            data = {name: self._data(plan) for name, plan in plans.items()}
+            return dumps(data if whole else next(iter(data.values())))
+        separator = {"yaml": "---\n", "table": "\n", "args": ""}[format]
+        return separator.join(getattr(self, f"_{format}")(plan) for plan in plans.values())
+
+    def _data(self, plan: Plan) -> Any:
+        if self.explain:
+            from omnicfg.origins import explained
+
+            return explained(plan.tree)
+        from omnicfg.secrets import redacted
+
+        return redacted("", plan.to_dict())
+
+    def _yaml(self, plan: Plan) -> str:
+        from omnicfg.report.yaml import dumps
+
+        return dumps(self._data(plan))
+
+    def _table(self, plan: Plan) -> str:
+        from omnicfg.report.plan import render_plan
+        from omnicfg.report.terminal import Style, has_colour, width_of
+
+        style, width = Style(has_colour(sys.stdout)), width_of(sys.stdout)
+        why = self._why_unset(plan) if self.effective else None
+        return render_plan(plan, style, width, explain=self.explain, why_unset=why) + _costs(plan)
+
+    def _why_unset(self, plan: Plan) -> Any:
+        from omnicfg.passes.effective import why_unset
+
+        def why(name: str, stage: StagePlan) -> str | None:
+            return why_unset(name, stage, plan.platform, self.version)
+
+        return why
+
+    def _args(self, plan: Plan) -> str:
+        import shlex
+
+        from omnicfg.catalog.vllm_args import engine_args
+        from omnicfg.secrets import redacted
+        from omnicfg.serve.arguments import stage_arguments
+
+        lines = []
+        for stage in redacted("", plan.to_dict())["stages"]:
+            where = f"{plan.platform}, stage {stage['stage_id']} ({stage['model_stage']})"
+            if stage["stage_type"] == "diffusion":
+                print(f"{where}: a diffusion stage runs on vLLM-Omni's own engine, not on vLLM's", file=sys.stderr)
+                lines.append("")
+                continue
+            made = stage_arguments(stage, engine_args(self.version), self.version)
+            lines.append(shlex.join(made.arguments))
+            for left in made.left_out:
+                print(f"{where}: left out {left.name} ({left.reason})", file=sys.stderr)
+        return "".join(f"{line}\n" for line in lines)
+
+
+def _costs(plan: Plan) -> str:
+    """What the prefix cache of each stage that has one is known to cost; empty where nothing is known."""
+    cached = [stage for stage in plan.stages if stage.arg("enable_prefix_caching")]
+    if not cached:
+        return ""
+    from omnicfg.evidence import entry_on, host_memory_text
+
+    entries = {stage.stage_id: entry_on(plan, stage, "prefix_caching") for stage in cached}
+    costs = {stage_id: host_memory_text(entry) for stage_id, entry in entries.items() if entry}
+    notes = [
+        f"note: stage {stage_id}'s prefix cache was measured to take {cost}\n"
+        for stage_id, cost in costs.items()
+        if cost
+    ]
+    return "\n" + "".join(notes) if notes else ""

@@ -1,0 +1,54 @@
+"""A value's origin in words and as data: which layer set it, where, and what it won against."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from pathlib import PurePath
+from typing import Any
+
+from omnicfg.secrets import redacted
+from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Sequence, plain
+
+
+def layer_text(layer: Layer, mark: Mark) -> str:
+    """The layer without what its place says anyway: ``base``, ``platform npu``, ``topology minicpmo_4_5``."""
+    return layer.kind.value if layer.name == PurePath(mark.file).name else str(layer)
+
+
+def origin_text(node: Node) -> str:
+    """``platform npu, minicpmo_4_5_turn.yaml:18:32``; for a setting of the command line, that setting."""
+    if node.layer.kind is LayerKind.OVERRIDE:
+        return node.mark.file
+    return f"{layer_text(node.layer, node.mark)}, {node.mark}"
+
+
+def origin_data(node: Node) -> dict[str, Any]:
+    """``{"layer", "file", "line", "column"}``; line and column are null where there is none."""
+    mark = node.mark
+    return {
+        "layer": str(node.layer),
+        "file": mark.file,
+        "line": mark.line or None,
+        "column": mark.column or None,
+    }
+
+
+def explained(node: Node, key: Hashable = "") -> Any:
+    """The tree as data in which each leaf is ``{"value", "origin", "beaten"}``; credentials are hidden.
+
+    ``beaten`` lists what the leaf won against, the last one that lost first, each with its value and origin and the
+    reason. Empty mappings and lists are leaves.
+    """
+    if isinstance(node, Mapping) and node.items:
+        return {name: explained(child, name) for name, child in node.items.items()}
+    if isinstance(node, Sequence) and node.items:
+        return [explained(child, key) for child in node.items]
+    return {"value": redacted(key, plain(node)), "origin": origin_data(node), "beaten": beaten_data(node, key)}
+
+
+def beaten_data(node: Node, key: Hashable) -> list[dict[str, Any]]:
+    """What a node won against: value, origin and reason of each loser."""
+    return [
+        {"value": redacted(key, plain(lost.node)), "origin": origin_data(lost.node), "reason": lost.reason}
+        for lost in node.beaten
+    ]
