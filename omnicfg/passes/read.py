@@ -20,6 +20,7 @@ from omnicfg.tree import Layer, Mapping, Mark, Node, Scalar, Sequence
 MAX_BYTES: Final = 1 << 20
 MAX_DEPTH: Final = 64
 MAX_NODES: Final = 10_000  # after alias expansion; OmegaConf's own default limit
+MAX_NUMBER: Final = 3000  # characters; whatever the notation, such a number has fewer digits than Python prints
 
 _STR: Final = "tag:yaml.org,2002:str"
 _CORE: Final = "tag:yaml.org,2002:"
@@ -108,8 +109,14 @@ def read_scalar(text: str) -> Any:
         return text
     for kind, pattern in _IMPLICIT:
         if pattern.match(text):
-            return _CONSTRUCT[kind](text)
+            return _construct(kind, text)
     return text
+
+
+def _construct(kind: str, text: str) -> Any:
+    if kind != "str" and len(text) > MAX_NUMBER:
+        raise ValueError(f"a {kind} of {len(text)} characters")
+    return _CONSTRUCT[kind](text)
 
 
 def _sexagesimal(text: str, number: Callable[[str], Any]) -> Any:
@@ -225,7 +232,7 @@ class _Builder:
                     refuse(
                         "unsupported-yaml", mark, f"the YAML tag `{tag}` has no meaning in a profile", "Remove the tag."
                     )
-                value = _CONSTRUCT[kind](text)
+                value = _construct(kind, text)
         except (ValueError, KeyError, IndexError, OverflowError):
             refuse(
                 "bad-value",
