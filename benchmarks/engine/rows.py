@@ -23,7 +23,7 @@ from benchmarks.engine.support import Budget, Results, engine_environment, run_p
 from omnicfg.engine.spec import environment
 from omnicfg.models import tiny_omni
 
-FEW_BLOCKS = {"num_gpu_blocks_override": 80}  # of 32 tokens: less than the running requests of some scenarios need
+FEW_BLOCKS = {"num_gpu_blocks_override": 60}  # of 32 tokens: less than the running requests of some scenarios need
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def _cpu_args() -> dict[str, Any]:
 def _common_args(dtype: str) -> dict[str, Any]:
     return {
         "dtype": dtype,
-        "max_model_len": 2048,
+        "max_model_len": 1536,
         "max_num_batched_tokens": 512,
         "max_num_seqs": 16,
         "gpu_memory_utilization": 0.3,

@@ -1,0 +1,362 @@
+"""Part two, on a GPU: what payload rows cost at the dimensions of Qwen3-Omni-30B-A3B's Thinker, through the OpenAI
+server.
+
+    python -m benchmarks.engine.cost OUT PAIR [--repetitions 3] [--seconds 570] [--tiny]
+
+Arms: ``off`` plain vLLM with its prefix cache off, ``plain`` with it on, ``rows`` ours with every request's rows
+delivered to a consumer process, ``text`` ours without anybody asking for rows. A PAIR is two servers that share one
+GPU, each with its own half of the memory, so that arms alternate within seconds and without a restart: ``off`` (off
+against rows and text) or ``plain`` (plain against rows and text). Only one of the two works at a time. Weights are
+dummies. Prompts are random token ids, the same for every arm of a repetition, and the prefix cache is emptied before
+every measurement.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import multiprocessing as mp
+import random
+import statistics
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.engine.servers import Server
+from benchmarks.engine.support import Budget, Results, engine_environment
+from omnicfg.engine.memory import estimate
+from omnicfg.engine.spec import PayloadRows, request_flag, rows_engine_args
+from omnicfg.engine.transport import PayloadAssembler, RowReceiver
+
+if TYPE_CHECKING:
+    from multiprocessing.sharedctypes import SynchronizedArray
+
+LAYER_24 = PayloadRows((24,), final=False)
+VOCABULARY = 152_064
+THINKER = {
+    "architectures": ["Qwen3MoeForCausalLM"],
+    "model_type": "qwen3_moe",
+    "hidden_size": 2048,
+    "intermediate_size": 6144,
+    "moe_intermediate_size": 768,
+    "num_hidden_layers": 48,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 4,
+    "head_dim": 128,
+    "vocab_size": VOCABULARY,
+    "max_position_embeddings": 65536,
+    "rms_norm_eps": 1e-6,
+    "rope_theta": 1_000_000.0,
+    "tie_word_embeddings": False,
+    "dtype": "bfloat16",
+    "hidden_act": "silu",
+    "bos_token_id": 151643,
+    "eos_token_id": 151645,
+    "num_experts": 128,
+    "num_experts_per_tok": 8,
+    "norm_topk_prob": True,
+    "decoder_sparse_step": 1,
+    "mlp_only_layers": [],
+}
+MEMORY = 0.47
+
+
+@dataclass(frozen=True)
+class Load:
+    """``prompts`` requests, ``concurrency`` at a time: ``shared`` tokens of common prefix, ``own`` ones, ``answer``."""
+
+    name: str
+    shared: int
+    own: int
+    answer: int
+    prompts: int
+    concurrency: int = 64
+
+    def tiny(self) -> Load:
+        """The same shape for two CPU cores."""
+        return Load(self.name, self.shared // 16, self.own // 16, min(self.answer, 12), 12, 4)
+
+    def bodies(self, seed: str, arm: str, vocabulary: int) -> list[bytes]:
+        """The requests' bodies; the first is the warm-up that fills the prefix cache."""
+        source = random.Random(f"{self.name} {seed}")
+        shared = _tokens(source, self.shared, vocabulary)
+        bodies = []
+        for index in range(self.prompts + 1):
+            prompt = [*shared, *_tokens(source, self.own, vocabulary)]
+            body = {"prompt": prompt, "max_tokens": self.answer, "ignore_eos": True, "temperature": 0}
+            if arm == "rows":
+                body["kv_transfer_params"] = request_flag(str(index))
+            bodies.append(json.dumps({"model": "thinker", **body}).encode())
+        return bodies
+
+
+LOADS = {
+    "off": [
+        Load("P1024_h0_c64", 0, 1024, 8, 256),
+        Load("P4096_h0_c64", 0, 4096, 8, 128),
+        Load("DEC100_c64", 0, 100, 100, 256),
+    ],
+    "plain": [
+        Load("P4096_h94_c64", 3856, 240, 8, 256),
+        Load("P1024_h0_c64", 0, 1024, 8, 256),
+        Load("DEC100_c64", 0, 100, 100, 256),
+    ],
+}
+
+
+def main() -> int:
+    """Measure what is not there yet while time lasts, then print the table."""
+    parser = argparse.ArgumentParser(description="Measure what payload rows cost.")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("pair", choices=sorted(LOADS))
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=570.0, help="time for this call")
+    parser.add_argument("--tiny", action="store_true", help="a tiny model on the CPU: to try the script out")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    bench = Bench(options.pair, Results(options.out), Budget(options.seconds), options.tiny)
+    try:
+        bench.run(options.repetitions)
+    finally:
+        print(bench.table(), flush=True)
+    return 0
+
+
+class Bench:
+    """A pair of servers and the measurements on them."""
+
+    def __init__(self, pair: str, results: Results, budget: Budget, tiny: bool) -> None:
+        self._pair, self._results, self._budget, self._tiny = pair, results, budget, tiny
+        self._loads = [load.tiny() if tiny else load for load in LOADS[pair]]
+        self._arms = [pair, "rows", "text"]
+        self._socket = results.folder / f"rows-{pair}.sock"
+        self._vocabulary = VOCABULARY
+
+    def run(self, repetitions: int) -> None:
+        """Start both servers, warm them up, then go through the arms in turn, load by load."""
+        environment = engine_environment(self._results.folder, VLLM_SERVER_DEV_MODE="1", VLLM_CPU_KVCACHE_SPACE="1")
+        folder = self._results.folder
+        arguments, hf_config = self._model_arguments()
+        cache = ["--no-enable-prefix-caching"] if self._pair == "off" else ["--enable-prefix-caching"]
+        rows = rows_engine_args(_payload(self._tiny), hf_config, {}, socket=str(self._socket))
+        flags = [word for name, value in rows.items() for word in (_flag(name), json.dumps(value))]
+        with Server(self._pair, [*arguments, *cache], 8101, folder / f"{self._pair}.log", environment) as plain:
+            starts = {self._pair: plain.wait_ready(300)}
+            ours_arguments = [*arguments, "--enable-prefix-caching", *flags]
+            with Server("ours", ours_arguments, 8102, folder / f"ours-{self._pair}.log", environment) as ours:
+                starts["ours"] = ours.wait_ready(300)
+                print("seconds to start:", {name: round(seconds) for name, seconds in starts.items()}, flush=True)
+                with Consumer(self._socket) as consumer:
+                    self._repeat(repetitions, plain, ours, consumer)
+                self._state(plain, ours, starts)
+
+    def _repeat(self, repetitions: int, plain: Server, ours: Server, consumer: Consumer) -> None:
+        for load in self._loads:
+            for arm in self._arms:
+                self._measure(load, arm, "warm-up", ours if arm in ("rows", "text") else plain, consumer)
+        self._resident(plain, ours)
+        for repetition in range(repetitions):
+            for load in self._loads:
+                order = self._arms if repetition % 2 == 0 else self._arms[::-1]
+                for arm in order:
+                    name = self._name(load, arm, repetition)
+                    if self._results.done(name):
+                        continue
+                    if self._budget.left < 30:
+                        print("no time left: run the same command again", flush=True)
+                        return
+                    server = ours if arm in ("rows", "text") else plain
+                    result = self._measure(load, arm, str(repetition), server, consumer)
+                    self._results.write(name, result)
+                    print(name, result, flush=True)
+
+    def _measure(self, load: Load, arm: str, seed: str, server: Server, consumer: Consumer) -> dict[str, Any]:
+        first, *bodies = load.bodies(seed, arm, self._vocabulary)
+        if seed == "warm-up":
+            bodies = bodies[: load.concurrency]
+        server.post("/reset_prefix_cache")
+        asyncio.run(_closed_loop(server.url, [first], 1))
+        expected = consumer.wait(1) if arm == "rows" else 0
+        before = server.metrics()
+        began = time.perf_counter()
+        asyncio.run(_closed_loop(server.url, bodies, load.concurrency))
+        answered = time.perf_counter() - began
+        if arm == "rows":
+            expected = consumer.wait(expected + len(bodies))
+        seconds = time.perf_counter() - began
+        after = server.metrics()
+        counted = {
+            name: round(after.get(f"{full}_total", 0.0) - before.get(f"{full}_total", 0.0), 3)
+            for name, full in _COUNTERS.items()
+        }
+        delivered = consumer.reset()
+        return {
+            "requests_per_second": round(len(bodies) / seconds, 3),
+            "seconds": round(seconds, 3),
+            "seconds_to_last_answer": round(answered, 3),
+            **counted,
+            **(delivered if arm == "rows" else {}),
+        }
+
+    def _resident(self, plain: Server, ours: Server) -> None:
+        gib = {"plain": plain.resident(), "ours": ours.resident()}
+        self._results.write(f"{self._pair}-resident", gib)
+        print("VmRSS in GiB:", gib, flush=True)
+
+    def _state(self, plain: Server, ours: Server, starts: dict[str, float]) -> None:
+        tokens = {"plain": plain.cache_tokens(), "ours": ours.cache_tokens()}
+        state = {"seconds_to_start": starts, "cache_tokens": tokens}
+        self._results.write(f"{self._pair}-state", state)
+
+    def _name(self, load: Load, arm: str, repetition: int) -> str:
+        return f"{self._pair}-{load.name}-{arm}-{repetition}"
+
+    def _model_arguments(self) -> tuple[list[str], dict[str, Any]]:
+        folder = self._results.folder
+        if self._tiny:
+            from omnicfg.models import materialize, tiny_omni
+
+            self._vocabulary = tiny_omni.VOCABULARY
+            model, hf_config = materialize("builtin:tiny-omni", folder), tiny_omni.config()
+            more = ["--enforce-eager", "--dtype", "float32", "--max-num-seqs", "4"]
+        else:
+            model, hf_config = _write_thinker(folder / "thinker"), THINKER
+            more = ["--load-format", "dummy", "--max-num-seqs", "64", "--max-num-batched-tokens", "8192"]
+            more += ["--gpu-memory-utilization", str(MEMORY)]
+        common = ["--model", str(model), "--served-model-name", "thinker", "--max-model-len", "8192"]
+        return [*common, "--disable-uvicorn-access-log", *more], hf_config
+
+    def table(self) -> str:
+        """Requests per second of every arm, and its ratio to the pair's first arm: median, and range of the pairs."""
+        lines = [f"pair {self._pair}: req/s (median), ratio to {self._pair} (range over repetitions)"]
+        for load in self._loads:
+            rates = {arm: self._rates(load, arm) for arm in self._arms}
+            base = rates[self._pair]
+            for arm in self._arms:
+                pairs = [rates[arm][key] / base[key] for key in sorted(rates[arm].keys() & base.keys())]
+                if pairs:
+                    spread = f"{statistics.median(pairs):.4f} ({min(pairs):.4f} to {max(pairs):.4f})"
+                    median = statistics.median(rates[arm].values())
+                    lines.append(f"  {load.name:14} {arm:6} {median:9.3f}  {spread}  n={len(pairs)}")
+        if self._results.done(f"{self._pair}-state"):
+            tokens = self._results.read(f"{self._pair}-state")["cache_tokens"]
+            lines.append(f"  KV capacity in tokens: {tokens}, {tokens['ours'] / tokens['plain'] - 1:+.2%}")
+        if self._results.done(f"{self._pair}-resident"):
+            gib = self._results.read(f"{self._pair}-resident")
+            lines.append(f"  VmRSS in GiB, all processes: { ({name: sum(one.values()) for name, one in gib.items()}) }")
+        if not self._tiny:
+            lines.append(f"  estimated: {estimate(THINKER, {}, LAYER_24)}")
+        return "\n".join(lines)
+
+    def _rates(self, load: Load, arm: str) -> dict[int, float]:
+        names = {repetition: self._name(load, arm, repetition) for repetition in range(100)}
+        return {
+            repetition: self._results.read(name)["requests_per_second"]
+            for repetition, name in names.items()
+            if self._results.done(name)
+        }
+
+
+class Consumer:
+    """A process that takes every row in and copies it out of the ring, as a downstream stage would."""
+
+    def __init__(self, socket: Path) -> None:
+        context = mp.get_context("spawn")
+        self._counts: SynchronizedArray[int] = context.Array("q", 3)
+        self._process = context.Process(target=_consume, args=(str(socket), self._counts), daemon=True)
+
+    def wait(self, count: int, timeout: float = 60.0) -> int:
+        """Wait until ``count`` payloads have come since the last reset; ``count``."""
+        deadline = time.monotonic() + timeout
+        while self._counts[0] + self._counts[1] < count:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"{self._counts[:]} of {count} payloads came")
+            time.sleep(0.0005)
+        return count
+
+    def reset(self) -> dict[str, int]:
+        """What came since the last reset."""
+        complete, incomplete, size = self._counts[:]
+        self._counts[:] = [0, 0, 0]
+        return {"payloads_complete": complete, "payloads_incomplete": incomplete, "payload_bytes": size}
+
+    def __enter__(self) -> Consumer:
+        self._process.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.join()
+
+
+def _consume(socket: str, counts: SynchronizedArray[int]) -> None:
+    receiver = RowReceiver(Path(socket))
+    assembler = PayloadAssembler(receiver.layout)
+    for message in receiver:
+        payload = assembler.add(message)
+        if payload is not None:
+            counts[2] += len(payload.data)
+            counts[0 if payload.complete else 1] += 1
+
+
+async def _closed_loop(url: str, bodies: list[bytes], concurrency: int) -> None:
+    """Send every body, ``concurrency`` at a time."""
+    import aiohttp  # type: ignore[import-not-found]
+
+    waiting = iter(bodies)
+    headers = {"Content-Type": "application/json"}
+    timeout = aiohttp.ClientTimeout(total=300)
+    async with aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0)) as session:
+
+        async def work() -> None:
+            for body in waiting:
+                async with session.post(f"{url}/v1/completions", data=body, headers=headers) as answer:
+                    text = await answer.text()
+                    if answer.status != 200:
+                        raise RuntimeError(f"{answer.status}: {text[:500]}")
+
+        await asyncio.gather(*(work() for _ in range(concurrency)))
+
+
+_COUNTERS = {
+    "cache_queries": "vllm:prefix_cache_queries",
+    "cache_hits": "vllm:prefix_cache_hits",
+    "preemptions": "vllm:num_preemptions",
+    "rows": "omnicfg:payload_rows",
+    "dropped_rows": "omnicfg:payload_dropped_rows",
+    "wait_seconds": "omnicfg:payload_wait_seconds",
+}
+
+
+def _payload(tiny: bool) -> PayloadRows:
+    return PayloadRows((2,), final=False) if tiny else LAYER_24
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _tokens(source: random.Random, count: int, vocabulary: int) -> list[int]:
+    return [source.randrange(vocabulary // 4, vocabulary - vocabulary // 64) for _ in range(count)]
+
+
+def _write_thinker(path: Path) -> Path:
+    """A checkpoint without weights: configuration, and a tokenizer that has a word for every id."""
+    if (path / "config.json").exists():
+        return path
+    from tokenizers import Tokenizer, models
+    from transformers import PreTrainedTokenizerFast
+
+    words = {f"w{index}": index for index in range(VOCABULARY)}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="w0"))
+    path.mkdir(parents=True)
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="w151645").save_pretrained(path)
+    (path / "config.json").write_text(json.dumps(THINKER))
+    return path
+
+
+if __name__ == "__main__":
+    sys.exit(main())
