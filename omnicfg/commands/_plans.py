@@ -9,8 +9,10 @@ from pathlib import Path
 from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.compiler import Profile, check_platform, compile_profile, load, pipeline_of
 from omnicfg.errors import OmnicfgError, ResolveError
-from omnicfg.passes.override import Override, parse_overrides
+from omnicfg.passes.override import Override, apply_overrides, parse_overrides
+from omnicfg.passes.platform import apply_platform
 from omnicfg.plan import Plan
+from omnicfg.tree import Mapping as Tree
 
 
 class Request:
@@ -31,6 +33,10 @@ class Request:
     def plan(self, platform: str) -> Plan:
         """The plan on one platform. Raises :class:`OmnicfgError`."""
         return compile_profile(self.loaded, platform, self.pipeline, self.overrides)
+
+    def deployed(self, platform: str) -> Tree:
+        """The deploy tree that :meth:`plan` is made from, in which settings of null are still there."""
+        return apply_overrides(apply_platform(self.loaded.deploy, platform), self.overrides)
 
     def plans(self, platforms: Sequence[str]) -> tuple[dict[str, Plan], dict[str, ResolveError]]:
         """The plans by platform, and the errors of the platforms that refuse the profile."""
@@ -59,13 +65,11 @@ def tell(error: OmnicfgError) -> None:
     print(render_errors(error), end="", file=sys.stderr)
 
 
-def check_version(version: str) -> str:
-    """The version of vLLM if its engine args are shipped. Raises :class:`~omnicfg.errors.UsageError`."""
-    from omnicfg.catalog.vllm_args import vllm_versions
+def vllm_version_of(asked: str | None) -> str:
+    """The version of vLLM whose engine args count. Raises :class:`~omnicfg.errors.UsageError` for one not shipped."""
+    from omnicfg.catalog.vllm_args import DEFAULT_VLLM, vllm_versions
     from omnicfg.errors import UsageError
 
-    if version not in vllm_versions():
-        raise UsageError(
-            f"the engine args of vLLM {version} are not shipped", f"Shipped: {', '.join(vllm_versions())}."
-        )
-    return version
+    if asked is None or asked in vllm_versions():
+        return asked or DEFAULT_VLLM
+    raise UsageError(f"the engine args of vLLM {asked} are not shipped", f"Shipped: {', '.join(vllm_versions())}.")

@@ -15,7 +15,7 @@ from omnicfg.commands._options import (
     SETTINGS,
     VLLM_VERSION,
 )
-from omnicfg.commands._plans import Request, check_version, platforms_of, tell
+from omnicfg.commands._plans import Request, platforms_of, tell, vllm_version_of
 from omnicfg.errors import OmnicfgError
 from omnicfg.parser import Option
 
@@ -47,7 +47,7 @@ def run(
     plans, errors = Request(profile, pipeline, model, overlays, settings).plans(platforms)
     if not plans:
         raise OmnicfgError([diagnostic for error in errors.values() for diagnostic in error.diagnostics])
-    version = _version(vllm_version)
+    version = vllm_version_of(vllm_version)
     if effective:
         from omnicfg.passes.effective import effective as filled
 
@@ -56,12 +56,6 @@ def run(
     for error in errors.values():
         tell(error)
     return 1 if errors else 0
-
-
-def _version(asked: str | None) -> str:
-    from omnicfg.catalog.vllm_args import DEFAULT_VLLM
-
-    return DEFAULT_VLLM if asked is None else check_version(asked)
 
 
 class _Output:
@@ -141,9 +135,6 @@ def _costs(plan: Plan) -> str:
 
     entries = {stage.stage_id: entry_on(plan, stage, "prefix_caching") for stage in cached}
     costs = {stage_id: host_memory_text(entry) for stage_id, entry in entries.items() if entry}
-    notes = [
-        f"note: stage {stage_id}'s prefix cache was measured to take {cost}\n"
-        for stage_id, cost in costs.items()
-        if cost
-    ]
+    told = [(stage_id, cost) for stage_id, cost in costs.items() if cost]
+    notes = [f"note: stage {stage_id}'s prefix cache was measured to take {cost}\n" for stage_id, cost in told]
     return "\n" + "".join(notes) if notes else ""

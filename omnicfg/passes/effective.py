@@ -32,7 +32,7 @@ def effective(plan: Plan, version: str = DEFAULT_VLLM) -> Plan:
     stages = plan.tree.sequence("stages").copy()
     stages.items = [_filled(stage, plan.platform, version) for stage in plan.stages]
     tree.put("stages", stages)
-    return Plan(tree)
+    return Plan(tree, plan.stage_marks)
 
 
 def _filled(stage: StagePlan, platform: str, version: str) -> Node:

@@ -1,0 +1,60 @@
+"""``omnicfg explain``: the whole chain behind one value, and what is known of it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+from omnicfg.commands._options import MODEL_DIR, OVERLAYS, PIPELINE, PLATFORM, PROFILE, SETTINGS, VLLM_VERSION
+from omnicfg.commands._plans import Request, platforms_of, vllm_version_of
+from omnicfg.explain import Explanation, explain
+from omnicfg.parser import Argument, Option
+from omnicfg.tree import plain
+
+HELP = "Show the chain of settings behind one value, and what is known of it."
+
+KEY = Annotated[str, Argument("KEY", help="Such as stages.0.enable_prefix_caching or duplex_session.max_sessions.")]
+FORMAT = Annotated[str, Option("--format", choices=("text", "json"), help="How to print it.")]
+
+
+def run(
+    profile: PROFILE,
+    key: KEY,
+    platform: PLATFORM = "cuda",
+    pipeline: PIPELINE = None,
+    model: MODEL_DIR = None,
+    overlays: OVERLAYS = None,
+    settings: SETTINGS = None,
+    vllm_version: VLLM_VERSION = None,
+    format: FORMAT = "text",
+) -> None:
+    """Raises :class:`~omnicfg.errors.UsageError` for a key that exists nowhere."""
+    version = vllm_version_of(vllm_version)
+    request = Request(profile, pipeline, model, overlays, settings)
+    found = {name: explain(request.plan(name), key, request.deployed(name), version) for name in platforms_of(platform)}
+    recipes = {name: _recipe(request, explanation) for name, explanation in found.items()}
+    if format == "json":
+        from omnicfg.report.explanation import explanation_data
+        from omnicfg.report.json import dumps
+
+        data = {name: explanation_data(explanation, recipes[name]) for name, explanation in found.items()}
+        sys.stdout.write(dumps(data if platform == "all" else data[platform]))
+        return
+    from omnicfg.report.explanation import render_explanation
+    from omnicfg.report.terminal import Style, has_colour, width_of
+
+    style, width = Style(has_colour(sys.stdout)), width_of(sys.stdout)
+    texts = [render_explanation(explanation, style, width, recipes[name]) for name, explanation in found.items()]
+    sys.stdout.write("\n".join(texts))
+
+
+def _recipe(request: Request, found: Explanation) -> str | None:
+    """The overlay that turns a prefix cache off, where it is on."""
+    if found.name != "enable_prefix_caching" or found.node is None or plain(found.node) is not True or not found.known:
+        return None
+    from omnicfg.recipes import overlay_for
+
+    stage_id = found.known[0].stage.stage_id
+    return overlay_for(
+        request.loaded, found.plan.platform, request.pipeline, stage_id, found.name, False, request.overrides
+    )

@@ -1,0 +1,70 @@
+"""Which files are profiles: those that are named, and in a directory those that look like one."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from omnicfg.errors import OmnicfgError
+from omnicfg.passes.read import load_text, read_text
+from omnicfg.tree import Layer, LayerKind, Mapping, Node, Scalar
+from omnicfg.tree import Sequence as List
+
+SUFFIXES: Final = (".yaml", ".yml")
+_SKIPPED: Final = frozenset({"node_modules", "__pycache__"})
+
+
+def profiles_in(paths: Sequence[Path]) -> Iterator[Path]:
+    """The profiles that the paths name, each once, in order: a file as it is, a directory's by what they hold."""
+    seen: set[str] = set()
+    for path in paths:
+        for each in _search(path) if path.is_dir() else [path]:
+            name = os.path.normpath(each)
+            if name not in seen:
+                seen.add(name)
+                yield Path(name)
+
+
+def _search(directory: Path) -> Iterator[Path]:
+    """Every YAML file below a directory that looks like a profile; hidden directories are left out."""
+    for folder, folders, files in os.walk(directory):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED)
+        for name in sorted(files):
+            path = Path(folder) / name
+            if path.suffix.lower() in SUFFIXES and looks_like_profile(path):
+                yield path
+
+
+def looks_like_profile(path: Path) -> bool:
+    """Whether a file has a sign of a profile; one that cannot be parsed counts if a line of it begins like one."""
+    try:
+        text = load_text(path, str(path))
+    except OmnicfgError:
+        return False
+    if not _SIGN_LINE.search(text):
+        return False
+    try:
+        document = read_text(text, Layer(LayerKind.PROFILE), str(path))
+    except OmnicfgError:
+        return True
+    return any(key in document.items and is_sign(document.items[key]) for key, is_sign in _SIGNS.items())
+
+
+def _has_stage_id(node: Node) -> bool:
+    return isinstance(node, List) and any("stage_id" in entry.items for entry in node.mappings())
+
+
+# Top-level keys of a profile, and the shape in which they tell one from the many other YAML files that have them too.
+_SIGNS: Final[dict[str, Callable[[Node], bool]]] = {
+    "stages": _has_stage_id,
+    "base_config": lambda node: isinstance(node, Scalar),
+    "pipeline": lambda node: isinstance(node, Scalar),
+    "platforms": lambda node: isinstance(node, Mapping),
+    "connectors": lambda node: isinstance(node, Mapping),
+    "duplex_session": lambda node: isinstance(node, Mapping),
+    "async_chunk": lambda node: isinstance(node, Scalar),
+}
+_SIGN_LINE: Final = re.compile(rf"^(?:{'|'.join(_SIGNS)})[ \t]*:|^[ \t]*\{{", re.MULTILINE)
