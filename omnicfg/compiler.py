@@ -40,6 +40,11 @@ class Profile:
 def load(profile: ProfileName, overlays: Iterable[ProfileName] = ()) -> Profile:
     """Read a profile, its bases and overlays. Raises :class:`~omnicfg.errors.OmnicfgError`."""
     path, shown = find_profile(Path(profile))
+    return load_file(path, shown, overlays)
+
+
+def load_file(path: Path, shown: str, overlays: Iterable[ProfileName] = ()) -> Profile:
+    """Read the profile at ``path``, called ``shown`` wherever it is named, with its bases and overlays."""
     raw, chain = inherit(path, shown, [find_profile(Path(overlay))[0] for overlay in overlays])
     return Profile(shown, path, raw, chain, deploy(raw))
 
