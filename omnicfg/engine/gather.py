@@ -163,7 +163,10 @@ class Shipper:
         self._sender = sender
         self._stats = stats
         self._token_bytes = sender.layout.token_bytes
-        self._most = max(1, sender.capacity // _MESSAGES_PER_RING // self._token_bytes)
+        self._most = sender.capacity // _MESSAGES_PER_RING // self._token_bytes
+        if self._most == 0:
+            least = _MESSAGES_PER_RING * self._token_bytes
+            raise ValueError(f"ring_bytes: {sender.capacity} are too few for rows of this model: at least {least}")
         self._ring = torch.frombuffer(sender.buffer, dtype=torch.uint8)
         self._on_gpu = cache.device.type != "cpu"
         self._stream = torch.cuda.Stream(cache.device, priority=-1) if self._on_gpu else None

@@ -335,13 +335,15 @@ class RowReceiver:
 
 @dataclass(slots=True)
 class Payload:
-    """All rows of one finished request: ``data`` has shape ``[tokens, names, width]``, C order."""
+    """All rows of one finished request: ``data`` has shape ``[tokens, names, width]``, C order. ``complete`` is false
+    where rows are missing.
+    """
 
     request: str
     key: str | None
     tokens: int
     reason: str
-    data: bytes
+    data: bytearray
     complete: bool
 
 
@@ -366,7 +368,8 @@ class PayloadAssembler:
         size = message.tokens * self.layout.token_bytes
         complete = message.request not in self._broken and len(rows) >= size
         self._broken.discard(message.request)
-        return Payload(message.request, message.key, message.tokens, message.reason, bytes(rows[:size]), complete)
+        del rows[size:]
+        return Payload(message.request, message.key, message.tokens, message.reason, rows, complete)
 
 
 def rows_message(

@@ -230,7 +230,7 @@ class _Consumer:
         layout = self._receiver.layout
         if not payload.data:
             return torch.zeros(0, len(layout.names), layout.width)
-        flat = torch.frombuffer(bytearray(payload.data), dtype=getattr(torch, layout.dtype))
+        flat = torch.frombuffer(payload.data, dtype=getattr(torch, layout.dtype))
         return flat.view(-1, len(layout.names), layout.width).float()
 
     def close(self) -> None:

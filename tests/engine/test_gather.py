@@ -1,0 +1,218 @@
+"""Which rows are ordered in which step, and where they lie; with a fake scheduler and a real ring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("vllm", reason="the gathering half runs inside vLLM")
+pytestmark = pytest.mark.slow  # importing vLLM takes ten seconds
+
+import torch  # noqa: E402
+
+from omnicfg.engine.gather import OrderBook, Shipper, Span, StepOrders  # noqa: E402
+from omnicfg.engine.metrics import BYTES, DROPPED, ROWS, PayloadStats  # noqa: E402
+from omnicfg.engine.transport import (  # noqa: E402
+    Finished,
+    PayloadAssembler,
+    RowLayout,
+    RowReceiver,
+    RowSender,
+)
+
+BLOCK = 4
+
+
+def step(tables: dict[str, list[int]], new: dict[str, tuple[int, int]], running: dict[str, tuple[int, int]]) -> Any:
+    """A scheduler's output: block tables, and (tokens computed before, tokens scheduled) of requests."""
+    return SimpleNamespace(
+        scheduled_new_reqs=[SimpleNamespace(req_id=name, num_computed_tokens=n) for name, (n, _) in new.items()],
+        scheduled_cached_reqs=SimpleNamespace(
+            req_ids=list(running), num_computed_tokens=[before for before, _ in running.values()]
+        ),
+        num_scheduled_tokens={name: count for name, (_, count) in {**new, **running}.items()},
+        kv_connector_block_state=SimpleNamespace(resolve_block_ids=lambda name: (tables[name],)),
+    )
+
+
+def opened(*requests: str) -> OrderBook:
+    book = OrderBook(BLOCK)
+    for request in requests:
+        book.open(request, True)
+    return book
+
+
+def test_a_cold_prompt_is_ordered_as_it_is_computed() -> None:
+    book = opened("a")
+    first = book.order(step({"a": [7, 8, 9]}, {"a": (0, 6)}, {}))
+    assert first == StepOrders(new=[Span("a", None, 0, 6, [7, 8])])
+    second = book.order(step({"a": [7, 8, 9]}, {}, {"a": (6, 4)}))
+    assert second == StepOrders(new=[Span("a", None, 6, 10, [8, 9])])
+
+
+def test_rows_of_a_hit_are_old_and_go_first() -> None:
+    orders = opened("a").order(step({"a": [7, 8, 9]}, {"a": (8, 3)}, {}))
+    assert orders == StepOrders(old=[Span("a", None, 0, 8, [7, 8])], new=[Span("a", None, 8, 11, [9])])
+
+
+def test_a_hit_on_blocks_that_the_same_step_computes_is_not_old() -> None:
+    tables = {"a": [7, 8, 5], "b": [7, 8, 6]}
+    orders = opened("b").order(step(tables, {"a": (4, 6), "b": (8, 2)}, {}))
+    assert orders == StepOrders(old=[Span("b", None, 0, 4, [7])], new=[Span("b", None, 4, 10, [7, 8, 6][1:])])
+
+
+def test_generated_tokens_follow_one_by_one() -> None:
+    book = opened("a")
+    book.order(step({"a": [7, 8]}, {"a": (0, 4)}, {}))
+    assert book.order(step({"a": [7, 8]}, {}, {"a": (4, 1)})).new == [Span("a", None, 4, 5, [8])]
+
+
+def test_what_a_preempted_request_computes_again_is_not_sent_again() -> None:
+    book = opened("a")
+    book.order(step({"a": [7, 8]}, {"a": (0, 6)}, {}))
+    assert book.order(step({"a": [3, 4, 5]}, {}, {"a": (0, 5)})) == StepOrders()
+    assert book.order(step({"a": [3, 4, 5]}, {}, {"a": (5, 4)})).new == [Span("a", None, 6, 9, [4, 5])]
+
+
+def test_nobody_asked_so_nothing_is_ordered() -> None:
+    book = OrderBook(BLOCK)
+    for flag in (None, False, 0, ""):
+        book.open("a", flag)
+    assert book.order(step({"a": [7]}, {"a": (0, 3)}, {})) == StepOrders()
+    assert book.close("a", 3, "stop") is None
+
+
+@pytest.mark.parametrize("flag", [True, 1, {"x": 1}, ["x"], "k" * 257])
+def test_whatever_a_client_sends_is_taken(flag: Any) -> None:
+    book = OrderBook(BLOCK)
+    book.open("a", flag)
+    assert book.order(step({"a": [7]}, {"a": (0, 3)}, {})).new == [Span("a", None, 0, 3, [7])]
+
+
+def test_the_end_is_told_with_the_number_of_tokens_that_were_read() -> None:
+    book = OrderBook(BLOCK)
+    book.open("a", "mine")
+    book.order(step({"a": [7, 8]}, {"a": (0, 6)}, {}))
+    assert book.close("a", 5, "stop") == 5  # a step ahead: one row too many was ordered
+    assert book.order(step({}, {}, {})).finished == [("a", "mine", 5, "stop")]
+    assert book.order(step({}, {}, {})).finished == []
+
+
+def test_a_request_that_never_ran_ends_without_rows() -> None:
+    book = opened("a")
+    assert book.close("a", 100, "abort") == 0
+
+
+# -- the worker's half, on the CPU --
+
+BLOCKS, NAMES, WIDTH = 12, 2, 3
+LAYOUT = RowLayout(("x", "y"), WIDTH, "float32", 4)
+
+
+@pytest.fixture
+def cache() -> torch.Tensor:
+    """Every element tells where it lies."""
+    return torch.arange(BLOCKS * NAMES * BLOCK * WIDTH, dtype=torch.float32).view(BLOCKS, NAMES, BLOCK, WIDTH)
+
+
+class Wire:
+    """A shipper, its ring and a consumer."""
+
+    def __init__(self, path: Path, cache: torch.Tensor, block_size: int = BLOCK, capacity: int = 4096) -> None:
+        self.stats = PayloadStats()
+        self.sender = RowSender(path, LAYOUT, capacity)
+        self.shipper = Shipper(cache, block_size, self.sender, self.stats)
+        self.receiver = RowReceiver(path)
+        while not self.sender.connected:
+            pass
+
+    def rows(self, orders: StepOrders) -> list[tuple[str, int, torch.Tensor]]:
+        """What arrives of a step, until the request ``end`` ends."""
+        self.shipper.begin()
+        self.shipper.ship(orders)
+        self.shipper.ship(StepOrders(finished=[("end", None, 0, "stop")]))
+        arrived: list[tuple[str, int, torch.Tensor]] = []
+        while True:
+            for message in self.receiver.receive() or ():
+                if isinstance(message, Finished):
+                    return arrived
+                flat = torch.frombuffer(bytearray(message.data), dtype=torch.float32)
+                arrived.append((message.request, message.start, flat.view(message.count, NAMES, WIDTH)))
+
+
+@pytest.fixture
+def wire(tmp_path: Path, cache: torch.Tensor) -> Iterator[Wire]:
+    wire = Wire(tmp_path / "rows.sock", cache)
+    yield wire
+    wire.receiver.close()
+    wire.shipper.close()
+
+
+def token(cache: torch.Tensor, block: int, offset: int) -> torch.Tensor:
+    return cache[block, :, offset]
+
+
+def test_rows_are_gathered_by_block_table(wire: Wire, cache: torch.Tensor) -> None:
+    ((request, start, rows),) = wire.rows(StepOrders(new=[Span("a", None, 2, 9, [5, 3, 8])]))
+    assert (request, start) == ("a", 2)
+    places = [(5, 2), (5, 3), (3, 0), (3, 1), (3, 2), (3, 3), (8, 0)]
+    assert torch.equal(rows, torch.stack([token(cache, *place) for place in places]))
+
+
+def test_a_steps_requests_share_a_message(wire: Wire, cache: torch.Tensor) -> None:
+    orders = StepOrders(new=[Span("a", None, 0, 1, [5]), Span("b", None, 7, 8, [2])])
+    (_, _, first), (_, start, second) = wire.rows(orders)
+    assert torch.equal(first[0], token(cache, 5, 0))
+    assert start == 7
+    assert torch.equal(second[0], token(cache, 2, 3))
+
+
+def test_long_prompts_are_cut_into_messages(wire: Wire, cache: torch.Tensor) -> None:
+    arrived = wire.rows(
+        StepOrders(old=[Span("a", None, 0, 40, list(range(1, 11)))], new=[Span("a", None, 40, 44, [11])])
+    )
+    assert len(arrived) > 2
+    assert [start for _, start, _ in arrived] == sorted(start for _, start, _ in arrived)
+    rows = torch.cat([rows for _, _, rows in arrived])
+    assert torch.equal(rows, cache[1:12].transpose(1, 2).reshape(44, NAMES, WIDTH))
+    assert wire.stats.data[ROWS] == 44 * NAMES
+    assert wire.stats.data[BYTES] == 44 * LAYOUT.token_bytes
+
+
+def test_a_kernels_smaller_blocks_are_found_too(tmp_path: Path, cache: torch.Tensor) -> None:
+    wire = Wire(tmp_path / "rows.sock", cache, block_size=2 * BLOCK)  # the scheduler's block 3 is the cache's 6 and 7
+    ((_, _, rows),) = wire.rows(StepOrders(new=[Span("a", None, 0, 8, [3])]))
+    assert torch.equal(rows, cache[6:8].transpose(1, 2).reshape(8, NAMES, WIDTH))
+    wire.receiver.close()
+    wire.shipper.close()
+
+
+def test_rows_that_nobody_takes_are_counted(wire: Wire) -> None:
+    wire.receiver.close()
+    while wire.sender.connected:
+        pass
+    wire.shipper.ship(StepOrders(new=[Span("a", None, 0, 3, [5])]))
+    assert wire.stats.data[DROPPED] == 3 * NAMES
+    assert wire.stats.data[ROWS] == 0
+
+
+def test_the_stats_are_taken_once(wire: Wire) -> None:
+    wire.stats.add(ROWS, 5)
+    taken = wire.stats.take()
+    assert taken is not None
+    assert taken.data[ROWS] == 5
+    assert wire.stats.take() is None
+
+
+def test_an_assembler_makes_whole_payloads_of_it(wire: Wire) -> None:
+    assembler = PayloadAssembler(LAYOUT)
+    wire.shipper.ship(StepOrders(new=[Span("a", "key", 0, 44, list(range(1, 12)))]))
+    wire.shipper.ship(StepOrders(finished=[("a", "key", 43, "length")]))
+    payloads = (assembler.add(message) for message in wire.receiver)
+    payload = next(payload for payload in payloads if payload is not None)
+    assert payload.complete
+    assert (payload.key, payload.tokens) == ("key", 43)
