@@ -330,24 +330,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         counts = engine.counts()
     if options.save is not None:
         _save(outcomes, options.save)
-    truth = Transformers(options.model, payload, "float32", options.truth_device)
-    tolerance = options.tolerance
-    if options.rounded_dtype is not None:
-        rounded = Transformers(options.model, payload, options.rounded_dtype, options.truth_device)
-        tolerance = options.rounding_times * rounding(outcomes, truth.rows, rounded.rows)
-    report = {
+    report: dict[str, Any] = {
         "engine_args": options.engine_args,
         "start_seconds": round(engine.start_seconds, 1),
         "preemptions": counts.get("vllm:num_preemptions", 0.0),
-        "tolerance": tolerance,
-        "transformers": _report("transformers", compare(outcomes, truth.rows)),
+        "tolerance": options.tolerance,
     }
+    if options.transformers:
+        truth = Transformers(options.model, payload, "float32", options.truth_device)
+        if options.rounded_dtype is not None:
+            rounded = Transformers(options.model, payload, options.rounded_dtype, options.truth_device)
+            report["tolerance"] = options.rounding_times * rounding(outcomes, truth.rows, rounded.rows)
+        report["transformers"] = _report("transformers", compare(outcomes, truth.rows))
     if options.against is not None:
         report["against"] = _report(options.against.stem, compare(outcomes, recorded(_load(options.against))))
     if options.out is not None:
         options.out.write_text(json.dumps(report, indent=1) + "\n")
-    verdicts = [*report["transformers"], *report.get("against", ())]
-    return int(any(verdict["incomplete"] or verdict["worst"] > tolerance for verdict in verdicts))
+    verdicts = [*report.get("transformers", ()), *report.get("against", ())]
+    return int(any(verdict["incomplete"] or verdict["worst"] > report["tolerance"] for verdict in verdicts))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -356,6 +356,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--layers", type=json.loads, default=[2], help="the residual streams to keep, as JSON")
     parser.add_argument("--engine-args", type=json.loads, default={}, help="as JSON")
     parser.add_argument("--scenario", action="append", help="only these (default: all)")
+    parser.add_argument("--no-transformers", dest="transformers", action="store_false", help="with --save: only run")
     parser.add_argument("--truth-device", default="cpu")
     parser.add_argument("--tolerance", type=float, default=1e-4)
     parser.add_argument("--rounded-dtype", help="derive the tolerance from transformers in this dtype instead")
