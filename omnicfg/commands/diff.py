@@ -1,0 +1,128 @@
+"""``omnicfg diff``: what changes effectively, between two profiles or between two revisions of all of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from omnicfg.commands._options import EFFECTIVE, PIPELINE, PLATFORM, VLLM_VERSION, profile_names
+from omnicfg.commands._plans import Request, platforms_of, vllm_version_of
+from omnicfg.comparison import Comparison, compare
+from omnicfg.errors import OmnicfgError, UsageError
+from omnicfg.gitdiff import GitDiff, Repository, git_diff
+from omnicfg.parser import Argument, Option
+from omnicfg.plan import Plan
+
+HELP = "Show what changes effectively between two profiles, or with --git between two revisions."
+
+WORDS = Annotated[
+    list[str], Argument("A B", help="Two profiles; with --git: REV [REV2] [PATH...].", words=profile_names)
+]
+GIT = Annotated[bool, Option("--git", help="Compare all profiles of a revision with another, or the working tree.")]
+FORMAT = Annotated[str, Option("--format", choices=("text", "json", "markdown"), help="How to print the changes.")]
+
+
+def run(
+    words: WORDS = [],  # noqa: B006  # never changed
+    git: GIT = False,
+    platform: PLATFORM = "all",
+    effective: EFFECTIVE = False,
+    vllm_version: VLLM_VERSION = None,
+    pipeline: PIPELINE = None,
+    format: FORMAT = "text",
+) -> int:
+    """Exit code: 0 where nothing changes, 1 where something does. What cannot be compared at all is trouble."""
+    platforms = platforms_of(platform)
+    finish = _finish(effective, vllm_version_of(vllm_version) if effective else "")
+    if git:
+        revision, other, paths = _revisions(words)
+        found = git_diff(revision, other, paths, platforms=platforms, pipeline=pipeline, finish=finish)
+        sys.stdout.write(_render_git(found, platforms, format))
+        return int(bool(found.profiles))
+    if len(words) != 2:
+        raise UsageError("`diff` compares two profiles", "`omnicfg diff A B`, or `diff --git REV [REV2] [PATH...]`.")
+    comparison = _compare(words[0], words[1], platforms, pipeline, finish)
+    sys.stdout.write(_render(words[0], words[1], comparison, platforms, format))
+    return int(comparison.differs)
+
+
+def _finish(effective: bool, version: str) -> Callable[[Plan], Plan]:
+    def finish(plan: Plan) -> Plan:
+        from omnicfg.passes.effective import effective as filled
+
+        return filled(plan, version)
+
+    return finish if effective else lambda plan: plan
+
+
+def _compare(
+    a: str, b: str, platforms: Sequence[str], pipeline: str | None, finish: Callable[[Plan], Plan]
+) -> Comparison:
+    before, after = Request(a, pipeline), Request(b, pipeline)
+    comparison = compare(lambda name: finish(before.plan(name)), lambda name: finish(after.plan(name)), platforms)
+    if any(comparison.compiles_nowhere(platforms, side) for side in ("before", "after")):
+        reasons = [diagnostic for refused in comparison.refused for diagnostic in refused.diagnostics]
+        raise OmnicfgError(tuple(dict.fromkeys(reasons)))
+    return comparison
+
+
+def _revisions(words: Sequence[str]) -> tuple[str, str | None, list[str]]:
+    """``REV [REV2] [PATH...]`` taken apart; a second word that is no revision is a path."""
+    if not words:
+        raise UsageError("`diff --git` needs a revision", "`omnicfg diff --git HEAD~1`, for example.")
+    revision, *rest = words
+    if not rest:
+        return revision, None, []
+    is_revision = Repository.around(Path()).find_commit(rest[0]) is not None
+    if is_revision and Path(rest[0]).exists():
+        raise UsageError(
+            f"`{rest[0]}` is both a revision and a path",
+            f"Write `./{rest[0]}` for the path, or `refs/...` for the revision.",
+        )
+    return (revision, rest[0], rest[1:]) if is_revision else (revision, None, rest)
+
+
+def _render(a: str, b: str, comparison: Comparison, platforms: Sequence[str], format: str) -> str:
+    if format == "json":
+        return _json(
+            {
+                "before": a,
+                "after": b,
+                "platforms": list(platforms),
+                "changes": [grouped.to_dict() for grouped in comparison.changes],
+                "refused": [refused.to_dict() for refused in comparison.refused],
+            }
+        )
+    from omnicfg.report.changes import comparison_markdown, render_comparison
+    from omnicfg.report.terminal import Style, has_colour, width_of
+
+    if format == "markdown":
+        return comparison_markdown(comparison, platforms)
+    return render_comparison(comparison, platforms, Style(has_colour(sys.stdout)), width_of(sys.stdout))
+
+
+def _render_git(found: GitDiff, platforms: Sequence[str], format: str) -> str:
+    if format == "json":
+        return _json(
+            {
+                "before": found.before,
+                "after": found.after,
+                "platforms": list(platforms),
+                "profiles": [each.to_dict() for each in found.profiles],
+                "never_compiled": list(found.never_compiled),
+            }
+        )
+    from omnicfg.report.changes import git_diff_markdown, render_git_diff
+    from omnicfg.report.terminal import Style, has_colour, width_of
+
+    if format == "markdown":
+        return git_diff_markdown(found, platforms)
+    return render_git_diff(found, platforms, Style(has_colour(sys.stdout)), width_of(sys.stdout))
+
+
+def _json(data: Any) -> str:
+    from omnicfg.report.json import dumps
+
+    return dumps(data)

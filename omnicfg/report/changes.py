@@ -1,0 +1,124 @@
+"""What differs between two profiles, or between all profiles of two revisions, as text and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from omnicfg.compare import Change
+from omnicfg.comparison import Comparison, Grouped, Refused
+from omnicfg.diagnostics import Diagnostic
+from omnicfg.gitdiff import GitDiff, ProfileDiff
+from omnicfg.report.table import Cell, Row, render_markdown, render_table
+from omnicfg.report.terminal import Style, printable
+from omnicfg.report.yaml import inline
+from omnicfg.tree import Mark
+
+_HEADERS = ("stage", "key", "before", "after", "platforms", "evidence")
+_STATUS = {
+    "added": "new",
+    "removed": "removed",
+    "broken": "no longer compiles",
+    "repaired": "compiles now, did not before",
+    "changed": "",
+}
+_SIDES = {
+    "before": "compiles now, did not before",
+    "after": "no longer compiles",
+    "both": "compiles neither before nor after",
+}
+
+
+def render_comparison(comparison: Comparison, platforms: Sequence[str], style: Style, width: int | None) -> str:
+    """The changes between two profiles; says so where there is none."""
+    text = _changes(comparison, platforms, style, width, "")
+    return text if comparison.differs else text + "No effective change.\n"
+
+
+def render_git_diff(found: GitDiff, platforms: Sequence[str], style: Style, width: int | None) -> str:
+    """Every profile that differs, the changes of each, and what compiles in neither state."""
+    parts = [f"{_summary(found)}\n"]
+    for each in found.profiles:
+        note = _note(each)
+        details = "".join(f"  {_reason(diagnostic)}\n" for diagnostic in each.reasons)
+        if each.comparison is not None:
+            details += _changes(each.comparison, platforms, style, width, "  ")
+        gap = "\n" if details or each is found.profiles[0] else ""
+        suffix = f"  ({printable(note)})" if note else ""
+        parts.append(f"{gap}{style('strong', printable(each.path))}{suffix}\n{details}")
+    if found.never_compiled:
+        parts.append(
+            f"\nNot compared, since neither state compiles: {', '.join(map(printable, found.never_compiled))}\n"
+        )
+    return "".join(parts)
+
+
+def _summary(found: GitDiff) -> str:
+    count = len(found.profiles)
+    states = f"{found.before} to {found.after}"
+    return f"{count} profile{'' if count == 1 else 's'} differ{'s' if count == 1 else ''} from {printable(states)}."
+
+
+def _note(each: ProfileDiff) -> str:
+    inherited = f"only by inheritance, from {', '.join(each.inherited_from)}" if each.inherited_from else ""
+    return "; ".join(part for part in (_STATUS[each.status], inherited) if part)
+
+
+def _changes(comparison: Comparison, platforms: Sequence[str], style: Style, width: int | None, indent: str) -> str:
+    rows = [_row(grouped, platforms) for grouped in comparison.changes]
+    text = render_table(rows, style, width, headers=_HEADERS if rows else (), indent=indent)
+    return text + "".join(f"{indent}{line}\n" for refused in comparison.refused for line in _refused(refused))
+
+
+def _row(grouped: Grouped, platforms: Sequence[str]) -> Row:
+    change = grouped.change
+    stage = "" if change.stage_id is None else str(change.stage_id)
+    names = "all" if len(grouped.platforms) == len(platforms) else ", ".join(grouped.platforms)
+    before, after = _values(change)
+    return [
+        stage,
+        Cell(change.key or "(whole stage)", "name"),
+        before,
+        Cell(after, "strong"),
+        names,
+        grouped.evidence or "",
+    ]
+
+
+def _values(change: Change) -> tuple[str, str]:
+    if not change.key:
+        return ("", "new") if change.kind == "added" else ("", "gone")
+    before = "unset" if change.kind == "added" else inline(change.shown(change.before))
+    after = "unset" if change.kind == "removed" else inline(change.shown(change.after))
+    return before, after
+
+
+def _refused(refused: Refused) -> Iterator[str]:
+    yield f"{_SIDES[refused.side]} on {', '.join(refused.platforms)}:"
+    yield from (f"  {_reason(diagnostic)}" for diagnostic in refused.diagnostics)
+
+
+def _reason(diagnostic: Diagnostic) -> str:
+    place = f"{Mark(diagnostic.path, diagnostic.line, diagnostic.column)}: " if diagnostic.path else ""
+    return printable(f"{place}{diagnostic.code} {diagnostic.message}")
+
+
+def comparison_markdown(comparison: Comparison, platforms: Sequence[str]) -> str:
+    """The changes between two profiles as a Markdown table."""
+    if not comparison.differs:
+        return "No effective change.\n"
+    rows = [_row(grouped, platforms) for grouped in comparison.changes]
+    table = render_markdown(rows, _HEADERS) if rows else ""
+    lines = [line for refused in comparison.refused for line in _refused(refused)]
+    return table + "".join(f"\n- {line.strip()}" for line in lines) + ("\n" if lines else "")
+
+
+def git_diff_markdown(found: GitDiff, platforms: Sequence[str]) -> str:
+    """Every profile that differs under a heading of its own."""
+    parts = [f"{_summary(found)}\n"]
+    for each in found.profiles:
+        note = _note(each)
+        parts.append(f"\n### `{printable(each.path)}`{f' ({note})' if note else ''}\n\n")
+        if each.comparison is not None:
+            parts.append(comparison_markdown(each.comparison, platforms))
+        parts += [f"- {_reason(diagnostic)}\n" for diagnostic in each.reasons]
+    return "".join(parts)
