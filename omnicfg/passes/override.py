@@ -17,6 +17,7 @@ from omnicfg.near import did_you_mean
 from omnicfg.passes.deploy import default_node
 from omnicfg.passes.read import read_scalar, read_text
 from omnicfg.refusals import refuse
+from omnicfg.secrets import redacted_setting
 from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Scalar, Sequence, deep_merge, dotted, grow, over
 
 _REASON: Final = "set on the command line"
@@ -53,7 +54,8 @@ def _api_value(key: str, value: Any) -> Node:
 
 
 def _parse_text(text: str) -> Override:
-    shown = f"--set {text if len(text) <= 120 else text[:117] + '...'}"
+    safe = redacted_setting(text)
+    shown = f"--set {safe if len(safe) <= 120 else safe[:117] + '...'}"
     key, equals, value = text.partition("=")
     if not equals:
         refuse("bad-override", Mark(shown), f"`{key}` has no value", "Write `--set stages.0.max_num_seqs=8`.")
@@ -65,7 +67,7 @@ def _parse_text(text: str) -> Override:
         try:
             node = Scalar(read_scalar(value), LAYER, mark, text=value)
         except (ValueError, IndexError):
-            refuse("bad-override", mark, f"`{value}` cannot be read as a value", "Quote it if it is text.")
+            refuse("bad-override", mark, f"the value of `{key}` cannot be read", "Quote it if it is text.")
     return Override(_route(key, mark), node)
 
 

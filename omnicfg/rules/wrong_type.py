@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from omnicfg.diagnostics import Severity
 from omnicfg.keys import blocks_of
 from omnicfg.rule import Finding, Rule, Subject
+from omnicfg.secrets import redacted
 from omnicfg.tree import Mapping, Scalar, plain
 from omnicfg.value_types import ValueType, kind_of
 
@@ -49,6 +50,7 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
                 continue
             if value is None and key not in _NULL_IS_WRONG:
                 continue
+            value = redacted(key, value)
             yield Finding(
                 node.mark,
                 f"`{key}` in {block.what} is {_shown(value)}; it has to be {wanted}",
