@@ -75,6 +75,10 @@ class Server:
         """GiB of VmRSS by process: this one and its descendants."""
         return {f"{name} {pid}": _resident(pid) for pid, name in _family(self.process.pid)}
 
+    def open_files(self) -> int:
+        """Open file descriptors of this process and its descendants."""
+        return sum(_open_files(pid) for pid, _ in _family(self.process.pid))
+
     def stop(self) -> int:
         """End the server and what it started; its exit code."""
         if self.process.poll() is None:
@@ -116,3 +120,10 @@ def _resident(pid: int) -> float:
         return 0.0
     found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
     return round(int(found[1]) / 2**20, 3) if found else 0.0
+
+
+def _open_files(pid: int) -> int:
+    try:
+        return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+    except OSError:
+        return 0

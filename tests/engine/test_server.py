@@ -1,0 +1,192 @@
+"""Rows through vLLM's own OpenAI server: what clients get, what a consumer gets, what happens when something dies."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.engine.servers import Server
+from benchmarks.engine.soak import GAUGES, MODEL, PayloadSink, idle_state, post, prompt, rows_server, soak, stream
+from omnicfg.engine.spec import request_flag
+
+pytest.importorskip("vllm", reason="starts the engine")
+pytestmark = pytest.mark.slow
+
+ROWS, BYTES = "omnicfg:payload_rows_total", "omnicfg:payload_bytes_total"
+TOKEN_BYTES = 2 * 256 * 4
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Path]]:
+    folder = tmp_path_factory.mktemp("server")
+    server, socket = rows_server(folder, 8104)
+    with server:
+        server.wait_ready(240)
+        yield server, socket
+
+
+@pytest.fixture(scope="module")
+def server(started: tuple[Server, Path]) -> Server:
+    return started[0]
+
+
+@pytest.fixture(scope="module")
+def sink(started: tuple[Server, Path]) -> PayloadSink:
+    return PayloadSink(started[1])
+
+
+def ask(key: str | None = None, **more: Any) -> dict[str, Any]:
+    body = {"model": MODEL, "prompt": prompt(random.Random(1), 200), "max_tokens": 12, "temperature": 0}
+    flag = {} if key is None else {"kv_transfer_params": request_flag(key)}
+    return {**body, "ignore_eos": True, **flag, **more}
+
+
+def complete(server: Server, **body: Any) -> dict[str, Any]:
+    status, answer = post(server, json.dumps(body).encode())
+    assert status == 200, answer
+    return answer
+
+
+def test_an_answer_comes_with_its_rows(server: Server, sink: PayloadSink) -> None:
+    answer = complete(server, **ask("whole"))
+    payload = sink.payload("whole")
+    assert payload.complete
+    assert payload.tokens == 200 + 12 - 1
+    assert len(payload.data) == payload.tokens * TOKEN_BYTES
+    assert answer["kv_transfer_params"]["payload"] == {"request": payload.request, "tokens": payload.tokens}
+
+
+def test_a_chat_comes_with_its_rows(server: Server, sink: PayloadSink) -> None:
+    chat = {"model": MODEL, "messages": [{"role": "user", "content": "Hello there"}], "max_tokens": 5}
+    body = json.dumps({**chat, "kv_transfer_params": request_flag("chat")}).encode()
+    status, answer = post(server, body, "/v1/chat/completions")
+    assert status == 200
+    payload = sink.payload("chat")
+    assert payload.complete
+    assert payload.tokens == answer["usage"]["total_tokens"] - 1
+
+
+def test_a_streamed_answer_has_the_same_rows(server: Server, sink: PayloadSink) -> None:
+    complete(server, **ask("at once"))
+    chunks = stream(server, ask("streamed"))
+    assert len(chunks) >= 12
+    at_once, streamed = sink.payload("at once"), sink.payload("streamed")
+    assert streamed.complete
+    assert streamed.tokens == at_once.tokens
+    prefix = 192 * TOKEN_BYTES  # the six blocks that both found in the cache
+    assert streamed.data[:prefix] == at_once.data[:prefix]
+
+
+def test_rows_of_text_only_requests_are_never_gathered(server: Server, sink: PayloadSink) -> None:
+    before = server.metrics()[ROWS]
+    complete(server, **ask())
+    complete(server, **ask(), kv_transfer_params={"payload": False})
+    complete(server, **ask("counted"))
+    sink.payload("counted")
+    assert server.metrics()[ROWS] - before == (200 + 12 - 1) * 2
+
+
+def test_metrics_show_hits_and_the_rows_bytes(server: Server, sink: PayloadSink) -> None:
+    names = ("vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total", BYTES)
+    before = server.metrics()
+    complete(server, **ask("metrics"))
+    sink.payload("metrics")
+    after = server.metrics()
+    queries, hits, size = (after[name] - before[name] for name in names)
+    assert (queries, hits) == (200, 192)
+    assert size == 211 * TOKEN_BYTES
+    assert after["omnicfg:payload_cache_bytes"] == pytest.approx(2**30 / 3, rel=0.01)  # 2 KiB of 6 KiB a token
+
+
+def test_tenants_with_different_salts_share_nothing(server: Server) -> None:
+    def hits(salt: str) -> float:
+        before = server.metrics()["vllm:prefix_cache_hits_total"]
+        complete(server, **ask(prompt=prompt(random.Random(99), 200), cache_salt=salt))
+        return server.metrics()["vllm:prefix_cache_hits_total"] - before
+
+    assert (hits("one"), hits("two"), hits("one"), hits("two")) == (0, 0, 192, 192)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (json.dumps(ask(prompt=prompt(random.Random(2), 2000))), 400),
+        (json.dumps(ask(kv_transfer_params="payload")), 400),
+        (json.dumps(ask(max_tokens=-1)), 400),
+        (json.dumps(ask(model="another")), 404),
+        ('{"model": "thinker", "prompt', 400),
+        ("", 400),
+    ],
+)
+def test_a_request_that_cannot_be_served_gets_a_4xx(server: Server, body: str, status: int) -> None:
+    assert post(server, body.encode())[0] == status
+
+
+def test_whatever_the_flag_holds_the_server_lives(server: Server) -> None:
+    for flag in ({"payload": {"x": [1]}}, {"payload": "k" * 5000}, {"other": 1}, {}):
+        complete(server, **ask(kv_transfer_params=flag))
+
+
+def test_a_client_that_hangs_up_frees_its_slot(server: Server, sink: PayloadSink) -> None:
+    stream(server, ask("hung up", max_tokens=1000), stop_after=3)
+    payload = sink.payload("hung up")
+    assert payload.reason == "abort"
+    assert payload.complete
+    assert 200 <= payload.tokens < 1200
+    state = idle_state(server)
+    assert [state[name] for name in GAUGES] == [0, 0, 0]
+
+
+def test_a_soaked_server_comes_back_to_where_it_began(server: Server, sink: PayloadSink) -> None:
+    result = soak(server, sink, seconds=20)
+    assert [result.idle_after[name] for name in GAUGES] == [0, 0, 0]
+    assert result.idle_after["open_files"] <= result.idle_before["open_files"] + 4
+    assert result.growth < 0.2
+    assert "incomplete" not in result.rows
+    statuses = {outcome.split(": ")[1] for outcome in result.answers}
+    assert statuses <= {"200", "400", "hung up", "whole"}
+
+
+def test_the_server_outlives_its_consumer_and_takes_another(started: tuple[Server, Path], sink: PayloadSink) -> None:
+    server, socket = started
+    sink.receiver.close()
+    complete(server, **ask("nobody"))
+    assert server.metrics()["omnicfg:payload_dropped_rows_total"] > 0
+    another = PayloadSink(socket)
+    complete(server, **ask("somebody"))
+    assert another.payload("somebody").complete
+    another.receiver.close()
+
+
+def test_a_worker_that_dies_fails_requests_and_ends_the_server(server: Server) -> None:
+    statuses: list[int] = []
+
+    def request() -> None:
+        try:
+            statuses.append(post(server, json.dumps(ask(max_tokens=1200)).encode())[0])
+        except (OSError, http.client.HTTPException):
+            statuses.append(599)  # the connection was closed: a failure too, and no hanging
+
+    clients = [threading.Thread(target=request) for _ in range(2)]
+    for client in clients:
+        client.start()
+    while server.metrics()["vllm:num_requests_running"] < 2:
+        time.sleep(0.05)
+    worker = next(int(name.split()[-1]) for name in server.resident() if "Worker" in name)
+    os.kill(worker, signal.SIGKILL)
+    for client in clients:
+        client.join(timeout=60)
+    assert len(statuses) == 2
+    assert all(status >= 500 for status in statuses)
+    server.process.wait(timeout=60)
+    assert server.process.returncode != 0
