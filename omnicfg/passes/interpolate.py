@@ -1,42 +1,144 @@
 """Pass 2: ``${...}`` expressions → values, as OmegaConf resolves them for vLLM-Omni.
 
-OmegaConf itself does the work and is imported only where a file has an expression. What it may cost is bounded:
-expressions expand by reference, so a short text could otherwise grow without limit.
+OmegaConf itself does the work and is imported only where a file has an expression. It is let loose only on forms that
+can do no harm: some of its resolvers import modules by name (``oc.coerce``) or evaluate text that another expression
+gave (``oc.decode``), and references expand, so that a short text could grow without limit.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from typing import Final
 
-from omnicfg.passes.read import MAX_BYTES, MAX_NODES
+from omnicfg.passes.read import MAX_BYTES, MAX_DEPTH
 from omnicfg.refusals import refuse
 from omnicfg.tree import Mapping, Mark, Node, Route, Scalar, Sequence, grow, leaves, plain
 
 MAX_EXPRESSIONS: Final = 256
 
 
+def _variable(default: str) -> str:
+    return rf"\$\{{\s*oc\.env:\s*[A-Za-z_]\w*\s*(?:,(?:{default})*)?\}}"
+
+
+_TEXT: Final = r"[^${}\\]"
+_VARIABLE: Final = _variable(f"{_TEXT}|{_variable(f'{_TEXT}|{_variable(_TEXT)}')}")
+_DECODED: Final = rf"\$\{{\s*oc\.decode:\s*{_variable(_TEXT)}\s*\}}"
+_LITERAL: Final = rf"\$\{{\s*oc\.(?:create|decode):(?:{_TEXT}|\{{{_TEXT}*\}})*\}}"
+_REFERENCE: Final = r"\$\{\s*(?P<path>[\w.\[\]$-]+)\s*\}"
+_ALLOWED: Final = re.compile(f"{_DECODED}|{_LITERAL}|{_VARIABLE}|{_REFERENCE}", re.ASCII)
+_ESCAPED: Final = re.compile(r"(?<!\\)(?:\\\\)*\\\$\{")
+
+# What a value, and what the evaluation of an expression, counts for beside the characters that they add.
+_VALUE: Final = 100
+_EVALUATION: Final = 1000
+
+
 def interpolate(document: Mapping) -> Mapping:
     """The document with every ``${...}`` resolved; the resolved nodes keep the place of the expression."""
-    routes = [(route, leaf) for route, leaf in leaves(document) if _is_expression(leaf)]
-    if not routes:
+    expressions = [
+        (route, leaf) for route, leaf in leaves(document) if isinstance(leaf, Scalar) and _has_expression(leaf)
+    ]
+    if not expressions:
         return document
-    if len(routes) > MAX_EXPRESSIONS:
-        refuse("too-large", routes[MAX_EXPRESSIONS][1].mark, f"more than {MAX_EXPRESSIONS} `${{...}}` expressions")
-    container = _container(document, routes[0][1].mark)
+    if len(expressions) > MAX_EXPRESSIONS:
+        refuse("too-large", expressions[MAX_EXPRESSIONS][1].mark, f"more than {MAX_EXPRESSIONS} `${{...}}` expressions")
+    for _, leaf in expressions:
+        _check_form(leaf)
+    _check_growth(document, expressions)
+    container = _container(document, expressions[0][1].mark)
     resolved: Node = document
-    budget = MAX_BYTES
-    for route, leaf in routes:
+    for route, leaf in expressions:
         value = _resolve(container, route, leaf.mark)
-        budget -= len(str(value))
-        if budget < 0:
-            refuse("too-large", leaf.mark, f"`${{...}}` expressions expand to more than {MAX_BYTES} characters")
-        resolved = _replaced(resolved, route, _grown(value, leaf))
+        resolved = _replaced(resolved, route, _grown(value, leaf, len(route)))
     assert isinstance(resolved, Mapping)
     return resolved
 
 
-def _is_expression(node: Node) -> bool:
-    return isinstance(node, Scalar) and isinstance(node.value, str) and "${" in node.value
+def _has_expression(leaf: Scalar) -> bool:
+    return isinstance(leaf.value, str) and "${" in leaf.value
+
+
+def _check_form(leaf: Scalar) -> None:
+    rest = _ESCAPED.sub("", _ALLOWED.sub("", leaf.value))
+    if "${" in rest:
+        refuse(
+            "interpolation",
+            leaf.mark,
+            "this `${...}` expression is not one that a profile may have",
+            "Write `${key.of.this.file}`, `${oc.env:NAME}`, `${oc.env:NAME,default}` or `${oc.decode:${oc.env:NAME}}`.",
+        )
+
+
+def _check_growth(document: Mapping, expressions: list[tuple[Route, Scalar]]) -> None:
+    growth = _Growth(document)
+    total = 0
+    for route, leaf in expressions:
+        try:
+            total += growth.of(route, leaf)
+        except RecursionError:
+            total = MAX_BYTES + 1
+        if total > MAX_BYTES:
+            refuse("too-large", leaf.mark, "the `${...}` expressions expand to more than a profile may hold")
+
+
+class _Growth:
+    """An upper bound on what each value of a document expands to, found without resolving anything."""
+
+    def __init__(self, document: Mapping) -> None:
+        self.document = document
+        self.known: dict[Route, int] = {}
+        self.longest_variable = max(map(len, os.environ.values()), default=0)
+
+    def of(self, route: Route, node: Node) -> int:
+        if route not in self.known:
+            self.known[route] = 0  # counts while the value is being looked at, which only a cycle sees
+            self.known[route] = _VALUE + self._content(route, node)
+        return self.known[route]
+
+    def _content(self, route: Route, node: Node) -> int:
+        if isinstance(node, Mapping):
+            return sum(self.of((*route, key), child) for key, child in node.items.items())
+        if isinstance(node, Sequence):
+            return sum(self.of((*route, index), child) for index, child in enumerate(node.items))
+        text = str(plain(node))
+        variables = text.count("oc.env:") * (_EVALUATION + self.longest_variable)
+        paths = [match["path"] for match in _ALLOWED.finditer(text) if match["path"]]
+        return len(text) + variables + sum(_EVALUATION + self._target(route, path) for path in paths)
+
+    def _target(self, route: Route, path: str) -> int:
+        """The size of what a path leads to; all of the expression that it passes through, if it does."""
+        steps = path.replace("[", ".").replace("]", "").split(".")
+        dots = len(path) - len(path.lstrip("."))
+        at: Route = route[: max(len(route) - dots, 0)] if dots else ()
+        node = self._descend(at)
+        for step in filter(None, steps):
+            child = _child(node, step)
+            if child is None:
+                return self.of(at, node) if isinstance(node, Scalar) else 0
+            at, node = (*at, child[0]), child[1]
+        return self.of(at, node)
+
+    def _descend(self, route: Route) -> Node:
+        node: Node = self.document
+        for step in route:
+            child = _child(node, step)
+            assert child is not None
+            node = child[1]
+        return node
+
+
+def _child(node: Node, step: object) -> tuple[object, Node] | None:
+    if isinstance(node, Mapping):
+        return (step, node.items[step]) if step in node.items else None
+    if isinstance(node, Sequence):
+        try:
+            index = int(str(step))
+            return index, node.items[index]
+        except (ValueError, IndexError):
+            return None
+    return None
 
 
 def _container(document: Mapping, mark: Mark) -> object:
@@ -67,11 +169,11 @@ def _resolve(container: object, route: Route, mark: Mark) -> object:
         )
 
 
-def _grown(value: object, leaf: Node) -> Node:
+def _grown(value: object, leaf: Scalar, depth: int) -> Node:
     node = grow(value, leaf.layer, leaf.mark)
-    if sum(1 for _ in leaves(node)) > MAX_NODES:
-        refuse("too-large", leaf.mark, f"the expression expands to more than {MAX_NODES} values")
-    if isinstance(node, Scalar) and isinstance(leaf, Scalar):
+    if depth + max(len(route) for route, _ in leaves(node)) > MAX_DEPTH:
+        refuse("too-large", leaf.mark, f"the expression nests deeper than {MAX_DEPTH} levels")
+    if isinstance(node, Scalar):
         node.quoted, node.text = leaf.quoted, leaf.text
     return node
 
