@@ -209,6 +209,7 @@ def relabel(node: Node, layer: Layer) -> Node:
     """The same tree, contributed by another layer (a platform block lies in a file but is a layer of its own)."""
     copy = node.copy()
     copy.layer = layer
+    copy.beaten = tuple(Beaten(relabel(beaten.node, layer), beaten.reason) for beaten in node.beaten)
     if isinstance(copy, Mapping):
         copy.items = {key: relabel(child, layer) for key, child in copy.items.items()}
     elif isinstance(copy, Sequence):
