@@ -118,6 +118,7 @@ class RowSender:
         self.buffer = mmap.mmap(self._fd, capacity)
         self._room = threading.Condition()
         self._reserved = 0
+        self._published = 0
         self._released = 0
         self._peer: socket.socket | None = None
         self._consumers = 0  # so far; a slot is for the one that was there when it was reserved
@@ -143,7 +144,7 @@ class RowSender:
             peer, seen, since = self._peer, self._released, time.monotonic()
             while peer is not None and self._peer is peer and end - self._released > self.capacity:
                 self._room.wait(0.5)
-                if self._released != seen:
+                if self._released != seen or self._published <= self._released:  # it moves, or has nothing to do
                     seen, since = self._released, time.monotonic()
                 elif time.monotonic() - since > self.stall_seconds:
                     self._drop(peer)
@@ -161,6 +162,9 @@ class RowSender:
             return False
         where = {} if slot is None else {"offset": slot.offset, "size": slot.size, "end": slot.end}
         body = json.dumps({**message, **where}, separators=(",", ":")).encode()
+        if slot is not None:
+            with self._room:
+                self._published = slot.end
         try:
             peer.sendall(_LENGTH.pack(len(body)) + body)
         except OSError:
@@ -215,7 +219,7 @@ class RowSender:
         body = json.dumps(hello).encode()
         socket.send_fds(peer, [_LENGTH.pack(len(body)) + body], [self._fd])
         with self._room:
-            self._released = self._reserved
+            self._released = self._published = self._reserved
             self._consumers += 1
             self._peer = peer
 

@@ -284,10 +284,10 @@ def compare(outcomes: Sequence[Outcome], truth: Truth) -> list[Verdict]:
         verdict = verdicts.setdefault(outcome.scenario, Verdict(outcome.scenario))
         verdict.requests += 1
         verdict.incomplete += not outcome.complete
-        if not outcome.read:
-            continue
-        expected = truth(outcome.read)
+        expected = truth(outcome.read) if outcome.read else outcome.rows
         count = min(len(expected), len(outcome.rows))
+        if count == 0:
+            continue
         apart = (expected[:count] - outcome.rows[:count]).abs()
         verdict.tokens += count
         verdict.hit_tokens += outcome.cached

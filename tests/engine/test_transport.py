@@ -109,6 +109,17 @@ def test_a_consumer_that_stands_still_is_disconnected(sender: RowSender) -> None
     receiver.close()
 
 
+def test_a_consumer_that_waits_for_a_long_step_is_not_to_blame(sender: RowSender) -> None:
+    with connected(sender) as receiver:
+        slot = sender.reserve(sender.capacity)  # reserved by a step that takes its time, not yet published
+        later = threading.Timer(1.2, lambda: sender.publish(rows_message([("a", None, 0, 1)]), slot))
+        later.start()
+        consumer = threading.Thread(target=lambda: [receiver.receive(), receiver.receive(timeout=1.0)])
+        consumer.start()
+        assert sender.reserve(TOKEN) is not None
+        consumer.join()
+
+
 def test_without_a_consumer_nothing_is_reserved(sender: RowSender) -> None:
     assert sender.reserve(TOKEN) is None
     connected(sender).close()
