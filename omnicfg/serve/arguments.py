@@ -75,6 +75,8 @@ def stage_arguments(stage: Mapping[str, Any], known: Mapping[str, Mapping[str, A
 def _reason_to_leave_out(name: str, value: Any, known: Mapping[str, Mapping[str, Any]], version: str) -> str | None:
     if name not in known:
         return f"no engine arg of vLLM {version}"
+    if not known[name]["flags"]:
+        return f"vLLM {version} has no argument for it"
     if value is None:
         return "null: vLLM's own default applies"
     if isinstance(value, str) and value.startswith("vllm_omni."):

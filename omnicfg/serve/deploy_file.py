@@ -70,7 +70,8 @@ def _is_own(name: str, node: Node, plan: Plan) -> bool:
     """Whether the stage sets this engine arg itself."""
     if name in _DERIVED or node.layer.kind in {LayerKind.TOPOLOGY, LayerKind.DEFAULT}:
         return False
-    return name not in deploy_schema().pipeline_wide or plain(node) != plan.deploy.value(name)
+    inherited = name in deploy_schema().pipeline_wide and plain(node) == plan.deploy.value(name)
+    return plain(node) is None or not inherited
 
 
 def _is_flat(name: str, node: Node) -> bool:

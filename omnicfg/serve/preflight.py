@@ -107,7 +107,7 @@ def _port_help(error: OSError) -> str:
 def model_problems(model: str) -> Iterator[Diagnostic]:
     """The model is neither a directory with a config.json nor something that can be had from the hub."""
     directory = Path(model).expanduser()
-    if directory.is_dir():
+    if model and directory.is_dir():
         if not (directory / "config.json").is_file():
             yield problem(f"`{model}` holds no config.json, so it is no model", "name the directory of a checkpoint")
     elif not _HUB_ID.fullmatch(model):

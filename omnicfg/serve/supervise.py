@@ -28,7 +28,7 @@ from omnicfg.serve.launch import Launch
 _STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _POLL_S: Final = 0.25
 _NOTICE_S: Final = 10.0
-_LEFTOVERS_S: Final = 5.0
+_LEFTOVERS_S: Final = 3.0
 _PR_SET_PDEATHSIG: Final = 1
 
 Say = Callable[[str], None]

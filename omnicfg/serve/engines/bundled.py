@@ -24,8 +24,9 @@ from omnicfg.serve.supervise import Address, Say, supervise
 from omnicfg.tree import LayerKind
 
 DRAIN_S: Final = 10
-"""How long requests in flight may go on after a stop signal."""
-_GRACE_S: Final = DRAIN_S + 20.0
+"""How long requests in flight may go on after a stop signal, where the plan has no ``shutdown_timeout``."""
+_EXIT_S: Final = 20
+"""How long the server may take to end after that."""
 
 _SERVED_PLATFORM: Final = "cuda"
 _CPU_CACHE: Final = {"VLLM_CPU_KVCACHE_SPACE": "1"}
@@ -88,7 +89,9 @@ def launch(request: Request, machine: Machine) -> Launch:
         *compiled.arguments,
     ]
     # The hits of the prefix cache are what these profiles are about: every answer's usage shows them.
-    command += ["--enable-prompt-tokens-details", "--shutdown-timeout", str(DRAIN_S)]
+    command.append("--enable-prompt-tokens-details")
+    if _first(request).arg("shutdown_timeout") is None:
+        command += ["--shutdown-timeout", str(DRAIN_S)]
     if defaults:
         command += ["--middleware", f"{RequestDefaults.__module__}.{RequestDefaults.__name__}"]
     return Launch(
@@ -100,7 +103,9 @@ def launch(request: Request, machine: Machine) -> Launch:
 
 def start(launch: Launch, request: Request, ready: Say, notice: Say) -> None:
     """Runs the server until it is stopped."""
-    supervise(launch, Address.of(request.host, request.port), ready, notice, _GRACE_S)
+    drain_s = _first(request).arg("shutdown_timeout")
+    grace_s = float((DRAIN_S if drain_s is None else drain_s) + _EXIT_S)
+    supervise(launch, Address.of(request.host, request.port), ready, notice, grace_s)
 
 
 def _first(request: Request) -> StagePlan:

@@ -1,0 +1,105 @@
+"""The tiny model: the same bytes every time, a real tokenizer, weights that a real implementation accepts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omnicfg.models import tiny_omni
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("tiny-omni")
+    tiny_omni.write(directory)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def tokenizer(checkpoint: Path) -> Any:
+    from tokenizers import Tokenizer
+
+    return Tokenizer.from_file(str(checkpoint / "tokenizer.json"))
+
+
+def digests(directory: Path) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(directory.iterdir())}
+
+
+def test_every_run_writes_the_same_bytes(checkpoint: Path, tmp_path: Path) -> None:
+    program = "import sys, pathlib; from omnicfg.models import tiny_omni; tiny_omni.write(pathlib.Path(sys.argv[1]))"
+    environment = {**os.environ, "PYTHONHASHSEED": "4711", "RAYON_NUM_THREADS": "3"}
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True, env=environment)
+    assert digests(tmp_path) == digests(checkpoint)
+
+
+def test_the_files_are_those_of_a_published_checkpoint(checkpoint: Path) -> None:
+    assert set(digests(checkpoint)) == {
+        "chat_template.jinja",
+        "config.json",
+        "generation_config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+    }
+
+
+def test_the_tokenizer_fills_the_vocabulary(checkpoint: Path, tokenizer: Any) -> None:
+    config = json.loads((checkpoint / "config.json").read_text())
+    assert tokenizer.get_vocab_size() == config["vocab_size"]
+    assert tokenizer.token_to_id("<|im_end|>") == config["eos_token_id"]
+    assert tokenizer.token_to_id("<|endoftext|>") == config["pad_token_id"]
+    alphabet = [tokenizer.id_to_token(number) for number in range(tiny_omni.RAW_BYTES)]
+    assert all(len(token) == 1 for token in alphabet), "the first entries are the single bytes"
+
+
+@settings(max_examples=200, deadline=None)
+@given(text=st.text())
+def test_any_text_survives_the_tokenizer(text: str, tokenizer: Any) -> None:
+    assert tokenizer.decode(tokenizer.encode(text).ids, skip_special_tokens=False) == text
+
+
+def test_turns_are_marked_by_single_tokens(tokenizer: Any) -> None:
+    ids = tokenizer.encode("<|im_start|>user\nhello<|im_end|>").ids
+    assert ids[0] == tokenizer.token_to_id("<|im_start|>")
+    assert ids[-1] == tokenizer.token_to_id("<|im_end|>")
+
+
+def test_weights_are_finite_and_of_a_trained_models_scale(checkpoint: Path) -> None:
+    import numpy as np
+    from safetensors.numpy import load_file
+
+    weights = load_file(checkpoint / "model.safetensors")
+    assert {name: tensor.shape for name, tensor in weights.items()} == dict(tiny_omni.parameters())
+    assert all(np.isfinite(tensor).all() for tensor in weights.values())
+    down = weights["model.layers.0.mlp.experts.0.down_proj.weight"]
+    assert down.std() == pytest.approx(tiny_omni.EXPERT_WIDTH**-0.5, rel=0.05)
+
+
+@pytest.mark.slow
+def test_transformers_loads_every_weight_and_keeps_activations_in_range(checkpoint: Path) -> None:
+    torch = pytest.importorskip("torch", reason="comes with the extra cpu or cuda")
+    transformers = pytest.importorskip("transformers", reason="comes with the extra cpu or cuda")
+    model, report = transformers.AutoModelForCausalLM.from_pretrained(checkpoint, output_loading_info=True)
+    assert not any(report[trouble] for trouble in ("missing_keys", "unexpected_keys", "mismatched_keys")), report
+    tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint)
+    prompt = tokenizer.apply_chat_template(
+        [{"role": "user", "content": "What time does the library open?"}],
+        add_generation_prompt=True,
+        return_tensors="pt",
+        return_dict=True,
+    )
+    with torch.no_grad():
+        output = model(**prompt, output_hidden_states=True)
+    spreads = [state.std().item() for state in output.hidden_states]
+    assert all(0.3 < spread < 5 for spread in spreads), spreads
+    assert output.logits.std().item() > 0.3

@@ -1,0 +1,29 @@
+"""Starts :func:`omnicfg.serve.supervise.supervise` over the fake server, as ``omnicfg serve`` does over a real one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from omnicfg.errors import ServeError
+from omnicfg.serve.launch import Launch
+from omnicfg.serve.supervise import Address, Say, supervise
+
+
+def main(port: int, grace_s: float, behaviours: list[str]) -> int:
+    server = Path(__file__).with_name("fake_server.py")
+    launch = Launch((sys.executable, str(server), str(port), *behaviours))
+    try:
+        supervise(launch, Address("127.0.0.1", port), _say("ready"), _say("notice"), grace_s)
+    except ServeError as error:
+        print("error", error, flush=True)
+        return 2
+    return 0
+
+
+def _say(kind: str) -> Say:
+    return lambda text: print(kind, text, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]))

@@ -1,0 +1,93 @@
+"""``omnicfg serve``: what it prints, and with which exit code it gives up."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from omnicfg import models
+from omnicfg.cli import run
+from omnicfg.errors import OmnicfgError
+from omnicfg.serve import machine
+from tests.conftest import WriteProfile
+
+CPU = machine.Machine(machine.Vllm("0.32.0", cpu=True), None, (), ())
+
+
+@pytest.fixture(autouse=True)
+def cpu_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine with vLLM's CPU build, on which nothing can be started or made."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(machine, "this_machine", lambda: CPU)
+    monkeypatch.setattr("omnicfg.serve.preflight.broken_companions", list)
+    monkeypatch.setattr(models, "materialize", lambda model: pytest.fail("a model was made"))
+    monkeypatch.setattr("subprocess.Popen.__init__", lambda *_, **__: pytest.fail("a process was started"))
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener.getsockname()[1]
+
+
+def test_a_dry_run_prints_one_command_and_starts_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["serve", "tiny-omni", "--dry-run", "--port", "9000", "--api-key", "secret"]) == 0
+    out, err = capsys.readouterr()
+    [line] = out.splitlines()
+    assert "-m vllm.entrypoints.openai.api_server" in line
+    assert "--port 9000" in line
+    assert "secret" not in out + err
+    assert "serving on the CPU" in err
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_dry_run_for_vllm_omni_shows_the_deploy_file(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["serve", "qwen3_omni_moe", "--engine", "vllm-omni", "--model", "Some/Model", "--dry-run"]
+    assert run(words) == 0
+    out = capsys.readouterr().out
+    assert '#   pipeline: "qwen3_omni_moe"' in out
+    assert "serve Some/Model --omni --deploy-config" in out.splitlines()[-1]
+
+
+def test_errors_of_the_profile_stop_it(profile_file: WriteProfile, capsys: pytest.CaptureFixture[str]) -> None:
+    profile = profile_file("pipeline: tiny_omni\nasync_chunk: false\nstages: [{stage_id: 0, enforce_eager: 'true'}]\n")
+    assert run(["serve", str(profile)]) == 1
+    out, err = capsys.readouterr()
+    assert "error[" in err
+    assert out == ""
+
+
+def test_a_port_in_use_is_trouble(taken_port: int) -> None:
+    with pytest.raises(OmnicfgError, match=f"127.0.0.1:{taken_port} cannot be listened on: Address already in use"):
+        run(["serve", "tiny-omni", "--port", str(taken_port)])
+
+
+def test_all_that_is_missing_is_told_at_once(taken_port: int) -> None:
+    words = ["serve", "qwen3_omni_moe", "--model", "./nowhere", "--port", str(taken_port)]
+    with pytest.raises(OmnicfgError) as caught:
+        run(words)
+    found = [diagnostic.message for diagnostic in caught.value.diagnostics]
+    assert len(found) == 2
+    assert "cannot be listened on" in found[0]
+    assert "there is no model `./nowhere`" in found[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["qwen3_omni_moe"], "has no model of its own"),
+        (["tiny-omni", "--model", "builtin:other"], "no built-in model `other`"),
+        (["tiny-omni", "--engine", "other"], "`--engine` cannot be `other`"),
+        (["tiny-omni", "--platform", "tpu"], "unknown platform `tpu`"),
+        (["tiny-omni", "--port", "70000"], "`--port` is 70000"),
+        (["no-such-profile"], "no profile `no-such-profile`"),
+        (["qwen3_tts", "--model", "a/b"], "does not answer in text"),
+        (["tiny-omni", "--engine", "vllm-omni"], "vLLM-Omni has no pipeline tiny_omni"),
+    ],
+)
+def test_what_cannot_be_served_is_trouble(words: list[str], message: str) -> None:
+    with pytest.raises(OmnicfgError, match=message):
+        run(["serve", *words])

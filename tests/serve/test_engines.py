@@ -1,0 +1,191 @@
+"""What each engine would start for a plan, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import omnicfg
+from omnicfg.errors import UsageError
+from omnicfg.serve import engines
+from omnicfg.serve.engines import bundled, vllm_omni
+from omnicfg.serve.launch import Launch, Request
+from omnicfg.serve.machine import Machine, Vllm
+
+CPU = Machine(Vllm("0.32.0", cpu=True), None, (), ())
+FOUR_GPUS = Machine(Vllm("0.32.0", cpu=False), "0.30.0", ("A", "B"), ("4", "5"))
+
+
+def request(profile: str = "tiny_omni", platform: str = "cuda", model: str = "/model", **overrides: Any) -> Request:
+    keys = {key.replace("__", "."): value for key, value in overrides.items()}
+    plan = omnicfg.resolve(profile, platform=platform, overrides=keys)
+    return Request(plan, model, "tiny-omni", "127.0.0.1", 8091)
+
+
+def option(launch: Launch, name: str) -> str:
+    return launch.command[launch.command.index(name) + 1]
+
+
+def refusals(asked: Request) -> list[str]:
+    return [refusal.message for refusal in bundled.refusals(asked)]
+
+
+def test_engines_are_found_by_their_files() -> None:
+    assert {"bundled", "vllm-omni"} <= set(engines.names())
+    assert engines.engine("vllm-omni") is vllm_omni
+
+
+def test_an_unknown_engine_is_refused_with_the_names_there_are() -> None:
+    with pytest.raises(UsageError, match="unknown engine `sglang`") as caught:
+        engines.engine("sglang")
+    assert "bundled, vllm-omni" in str(caught.value.diagnostics[0].help)
+
+
+class TestBundled:
+    def test_it_is_vllms_own_server_in_this_environment(self) -> None:
+        launch = bundled.launch(request(), CPU)
+        assert launch.command[:3] == (sys.executable, "-m", "vllm.entrypoints.openai.api_server")
+        assert option(launch, "--model") == "/model"
+        assert option(launch, "--served-model-name") == "tiny-omni"
+        assert (option(launch, "--host"), option(launch, "--port")) == ("127.0.0.1", "8091")
+
+    def test_the_compiled_engine_args_reach_it(self) -> None:
+        launch = bundled.launch(request(stages__0__max_num_seqs=3), CPU)
+        assert option(launch, "--max-num-seqs") == "3"
+        assert "--enable-prefix-caching" in launch.command
+
+    def test_the_answers_usage_shows_the_hits(self) -> None:
+        assert "--enable-prompt-tokens-details" in bundled.launch(request(), CPU).command
+
+    def test_defaults_without_an_argument_reach_it_through_the_middleware(self) -> None:
+        launch = bundled.launch(request(), CPU)
+        assert json.loads(launch.env["OMNICFG_REQUEST_DEFAULTS"]) == {"max_tokens": 64}
+        assert option(launch, "--middleware") == "omnicfg.serve.request_defaults.RequestDefaults"
+
+    def test_a_plan_without_such_defaults_needs_no_middleware(self) -> None:
+        launch = bundled.launch(request(stages__0__default_sampling_params__max_tokens=None), CPU)
+        assert "--middleware" not in launch.command
+
+    def test_requests_may_finish_for_as_long_as_the_plan_says(self) -> None:
+        assert option(bundled.launch(request(), CPU), "--shutdown-timeout") == str(bundled.DRAIN_S)
+        own = bundled.launch(request(stages__0__shutdown_timeout=99), CPU)
+        assert [option(own, "--shutdown-timeout"), own.command.count("--shutdown-timeout")] == ["99", 1]
+
+    def test_on_the_cpu_devices_do_not_count_and_are_not_set(self) -> None:
+        launch = bundled.launch(request(stages__0__devices="1"), CPU)
+        assert "CUDA_VISIBLE_DEVICES" not in launch.env
+        assert any("serving on the CPU" in notice for notice in launch.notices)
+
+    def test_the_cpus_cache_is_bounded_where_nobody_has_said_how_large_it_is(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("VLLM_CPU_KVCACHE_SPACE", raising=False)
+        free = request(stages__0__kv_cache_memory_bytes=None)
+        assert bundled.launch(free, CPU).env["VLLM_CPU_KVCACHE_SPACE"] == "1"
+        assert "VLLM_CPU_KVCACHE_SPACE" not in bundled.launch(request(), CPU).env, "the plan says"
+        monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "4")
+        assert "VLLM_CPU_KVCACHE_SPACE" not in bundled.launch(free, CPU).env, "the user says"
+
+    def test_devices_count_among_those_visible_here(self) -> None:
+        launch = bundled.launch(request("qwen3_omni_moe", stages__0__devices="1"), FOUR_GPUS)
+        assert launch.env["CUDA_VISIBLE_DEVICES"] == "5"
+        assert "devices count among CUDA_VISIBLE_DEVICES: 1 is 5" in launch.notices
+
+    @pytest.mark.parametrize(("runner", "switch"), [("v1", "0"), ("v2", "1")])
+    def test_the_plans_model_runner_is_the_one_that_runs(self, runner: str, switch: str) -> None:
+        launch = bundled.launch(request("qwen3_omni_moe", model_runner=runner), FOUR_GPUS)
+        assert launch.env["VLLM_USE_V2_MODEL_RUNNER"] == switch
+
+    def test_a_stages_environment_is_the_servers(self) -> None:
+        launch = bundled.launch(request(stages__0__env={"VLLM_LOGGING_LEVEL": "DEBUG", "N": 2}), CPU)
+        assert (launch.env["VLLM_LOGGING_LEVEL"], launch.env["N"]) == ("DEBUG", "2")
+
+    def test_stages_and_replicas_that_are_not_started_are_named(self) -> None:
+        notices = bundled.launch(
+            request("qwen3_omni_moe", stages__0__num_replicas=2, stages__0__devices="0,1"), FOUR_GPUS
+        ).notices
+        assert "only stage 0 is served, text in and text out; not started: 1 (talker), 2 (code2wav)" in notices
+        assert "one of 2 replicas of stage 0 is started" in notices
+
+    def test_what_the_profile_asks_for_in_vain_is_named(self) -> None:
+        notices = bundled.launch(request(stages__0__silence_ban_frames=3), CPU).notices
+        assert "without effect, since vLLM 0.32.0 has no such setting: silence_ban_frames" in notices
+
+    def test_what_nobody_asked_for_is_not(self) -> None:
+        assert not any("without effect" in notice for notice in bundled.launch(request(), CPU).notices)
+
+    @pytest.mark.parametrize("profile", ["qwen3_tts", "aura_omni", "cosyvoice3", "glm_image"])
+    def test_a_first_stage_that_does_not_answer_in_text_is_refused(self, profile: str) -> None:
+        assert any("does not answer in text" in message for message in refusals(request(profile)))
+
+    def test_duplex_is_refused(self) -> None:
+        assert "the bundled engine serves turns, not duplex sessions" in refusals(request("minicpmo_4_5"))
+
+    def test_a_checkpoint_in_a_part_of_the_directory_is_found_there(self, tmp_path: Path) -> None:
+        asked = request("audex_thinker_only", model=str(tmp_path))
+        assert len(refusals(asked)) == 2, "model and tokenizer"
+        (tmp_path / "checkpoint_folder_full").mkdir()
+        assert refusals(asked) == []
+        launch = bundled.launch(asked, FOUR_GPUS)
+        assert option(launch, "--model") == option(launch, "--tokenizer") == str(tmp_path / "checkpoint_folder_full")
+
+    def test_devices_other_than_nvidias_are_left_to_vllm_omni(self) -> None:
+        found = [problem.message for problem in bundled.problems(request("qwen3_omni_moe", "npu"), FOUR_GPUS)]
+        assert "the bundled engine runs on NVIDIA devices and on the CPU, not on npu" in found
+
+
+class TestVllmOmni:
+    def test_it_serves_one_flat_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        launch = vllm_omni.launch(request("minicpmo_4_5_turn", "npu"), FOUR_GPUS)
+        [path] = launch.files
+        assert launch.command[1:] == (
+            *("serve", "/model", "--omni", "--deploy-config", str(path)),
+            *("--host", "127.0.0.1", "--port", "8091"),
+        )
+        assert path.is_relative_to(tmp_path)
+        assert not path.exists(), "nothing is written before it is started"
+        launch.write_files()
+        again = omnicfg.resolve(path, platform="npu")
+        assert again.to_dict()["stages"] == request("minicpmo_4_5_turn", "npu").plan.to_dict()["stages"]
+
+    def test_a_pipeline_of_our_own_is_refused(self) -> None:
+        assert [refusal.message for refusal in vllm_omni.refusals(request())] == ["vLLM-Omni has no pipeline tiny_omni"]
+        assert list(vllm_omni.refusals(request("qwen3_omni_moe"))) == []
+
+    @pytest.mark.parametrize(
+        ("installed", "message"),
+        [
+            (None, "vLLM-Omni is not installed in this environment"),
+            ("0.29.0", "vLLM-Omni 0.29.0 is installed; profiles are compiled for 0.30.0"),
+        ],
+    )
+    def test_it_has_to_be_installed_in_the_right_version(self, installed: str | None, message: str) -> None:
+        [problem] = vllm_omni.problems(request(), Machine(None, installed, (), ()))
+        assert problem.message == message
+        assert "pip install vllm==0.30.0 vllm-omni==0.30.0" in str(problem.help)
+        assert list(vllm_omni.problems(request(), FOUR_GPUS)) == []
+
+    def test_it_takes_this_processs_place(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+        import subprocess
+
+        script = tmp_path / "vllm"
+        script.write_text('#!/bin/sh\necho "$$ $OMNICFG_TEST $*"\nexit 7\n')
+        script.chmod(0o755)
+        program = (
+            "import sys; from omnicfg.serve.engines import vllm_omni; from omnicfg.serve.launch import Launch\n"
+            "vllm_omni.start(Launch((sys.argv[1], 'serve', 'M'), {'OMNICFG_TEST': 'on'}), None, print, print)"
+        )
+        process = subprocess.Popen([sys.executable, "-c", program, str(script)], stdout=subprocess.PIPE, text=True)
+        output = process.communicate()[0]
+        assert process.returncode == 7
+        assert output.splitlines()[-1] == f"{process.pid} on serve M"
+
+
+def test_a_launch_can_be_pasted_into_a_shell_and_hides_keys(tmp_path: Path) -> None:
+    launch = Launch(("run", "a b"), {"VLLM_API_KEY": "secret", "X": "1 2"}, {tmp_path / "f.yaml": "a: 1\nb: 2\n"})
+    assert launch.shell() == (f"# {tmp_path}/f.yaml\n#   a: 1\n#   b: 2\nVLLM_API_KEY='***' X='1 2' run 'a b'\n")

@@ -1,0 +1,131 @@
+"""What is known to go wrong is said before anything is started, with what to do about it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from omnicfg.diagnostics import Diagnostic
+from omnicfg.errors import OmnicfgError
+from omnicfg.placement import Placement
+from omnicfg.serve import preflight
+from omnicfg.serve.machine import Machine, Vllm
+
+CPU = Machine(Vllm("0.32.0", cpu=True), None, (), ())
+CUDA = Vllm("0.32.0", cpu=False)
+H200 = Machine(CUDA, None, ("NVIDIA H200", "NVIDIA H200"), ("0", "1"))
+
+
+def messages(problems: Iterable[Diagnostic]) -> list[str]:
+    return [f"{problem.message} | {problem.help}" for problem in problems]
+
+
+def on_device(*ids: int) -> Placement:
+    return Placement(ids, len(ids), 1, (ids,))
+
+
+def test_no_problem_is_no_error() -> None:
+    preflight.require([])
+
+
+def test_all_problems_are_told_at_once() -> None:
+    with pytest.raises(OmnicfgError) as caught:
+        preflight.require([preflight.problem("one"), preflight.problem("two", "do this")])
+    assert [problem.message for problem in caught.value.diagnostics] == ["one", "two"]
+
+
+def test_a_missing_vllm_comes_with_the_command_that_installs_it() -> None:
+    [message] = messages(preflight.vllm_problems(Machine(None, None, (), ())))
+    assert "vLLM is not installed" in message
+    assert "pip install 'omnicfg[cuda]'" in message
+    assert "pip install 'omnicfg[cpu]'" in message
+    assert "python -m omnicfg.serve.install_cpu" in message
+
+
+def test_another_version_of_vllm_is_refused() -> None:
+    [message] = messages(preflight.vllm_problems(Machine(Vllm("0.33.0", cpu=False), None, (), ())))
+    assert message == "vLLM 0.33.0 is installed; the bundled engine runs on 0.32.0 | `pip install 'omnicfg[cuda]'`"
+
+
+def test_a_torchvision_that_breaks_vllm_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight, "broken_companions", lambda: ["torchvision"])
+    [message] = messages(preflight.vllm_problems(CPU))
+    assert "torchvision cannot be imported" in message
+    assert "install_cpu --repair" in message
+
+
+def test_a_sound_installation_has_no_problems(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight, "broken_companions", list)
+    assert messages(preflight.vllm_problems(CPU)) == messages(preflight.vllm_problems(H200)) == []
+
+
+def test_devices_do_not_count_on_the_cpu() -> None:
+    assert messages(preflight.device_problems(on_device(7), CPU)) == []
+
+
+def test_a_device_that_is_there_is_fine() -> None:
+    assert messages(preflight.device_problems(on_device(0, 1), H200)) == []
+    assert messages(preflight.device_problems(None, H200)) == []
+
+
+def test_a_device_that_is_missing_is_named_with_those_that_are_there() -> None:
+    [message] = messages(preflight.device_problems(on_device(1, 2), H200))
+    assert "stage 0 asks for device 2; visible here: 0 (NVIDIA H200), 1 (NVIDIA H200)" in message
+    assert "CUDA_VISIBLE_DEVICES" in message
+
+
+def test_a_cuda_build_without_any_device_is_told() -> None:
+    [message] = messages(preflight.device_problems(on_device(0), Machine(CUDA, None, (), ())))
+    assert "no NVIDIA device is visible" in message
+
+
+def test_a_port_in_use_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        [message] = messages(preflight.port_problems("127.0.0.1", port))
+    assert f"127.0.0.1:{port} cannot be listened on: Address already in use" in message
+    assert "--port" in message
+    assert messages(preflight.port_problems("127.0.0.1", port)) == []
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "no-such-host.invalid"])
+def test_an_address_of_another_machine_is_told(host: str) -> None:
+    [message] = messages(preflight.port_problems(host, 0))
+    assert f"{host}:0 cannot be listened on" in message
+
+
+def test_a_directory_with_a_config_is_a_model(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    assert messages(preflight.model_problems(str(tmp_path))) == []
+
+
+def test_a_directory_without_one_is_not(tmp_path: Path) -> None:
+    [message] = messages(preflight.model_problems(str(tmp_path)))
+    assert "holds no config.json" in message
+
+
+@pytest.mark.parametrize("model", ["nowhere", "./no/such", "/no/such/dir", "~/no/such", "../up", ""])
+def test_what_is_neither_directory_nor_id_is_no_model(model: str) -> None:
+    [message] = messages(preflight.model_problems(model))
+    assert f"there is no model `{model}`" in message
+
+
+@pytest.mark.parametrize("switch", ["HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"])
+def test_an_id_is_looked_up_in_the_cache_where_the_hub_is_switched_off(
+    switch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setenv(switch, "1")
+    [message] = messages(preflight.model_problems("Some/Model-1.5"))
+    assert f"`Some/Model-1.5` is not in {tmp_path}" in message
+    (tmp_path / "models--Some--Model-1.5").mkdir()
+    assert messages(preflight.model_problems("Some/Model-1.5")) == []
+
+
+def test_an_id_is_left_to_the_hub_where_it_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    for switch in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
+        monkeypatch.delenv(switch, raising=False)
+    assert messages(preflight.model_problems("Some/Model")) == []

@@ -1,0 +1,192 @@
+"""``omnicfg serve tiny-omni`` for real: vLLM on the CPU, asked through the OpenAI client."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnicfg.demo import SHARED_PREFIX, cache_counters, marked_processes
+from omnicfg.serve.machine import installed_vllm
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(installed_vllm() is None, reason="needs the extra cpu or cuda"),
+]
+
+START_S = 300.0
+
+
+class Served:
+    """A server started as a user starts it."""
+
+    def __init__(self, log: Path, *words: str) -> None:
+        self.log = log
+        self.mark = log.parent.name
+        environment = {**os.environ, "OMNICFG_DEMO": self.mark, "VLLM_NO_USAGE_STATS": "1"}
+        command = [sys.executable, "-m", "omnicfg.cli", "serve", "tiny-omni", "--port", "0", *words]
+        with log.open("w") as messages:
+            self.process = subprocess.Popen(
+                command, env=environment, stdout=subprocess.PIPE, stderr=messages, text=True
+            )
+        deadline = threading.Timer(START_S, self.process.kill)
+        deadline.start()
+        assert self.process.stdout is not None
+        self.announced = self.process.stdout.readline()
+        deadline.cancel()
+        found = re.search(r"http://\S+(?=/v1)", self.announced)
+        assert found, f"not ready:\n{log.read_text()[-4000:]}"
+        self.url = found[0]
+
+    def stop(self) -> int:
+        """The exit status after Ctrl-C."""
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(timeout=90)
+
+    def leftovers(self) -> list[int]:
+        return marked_processes(self.mark)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    served = Served(tmp_path_factory.mktemp("served") / "log", "--api-key", "sesame")
+    yield served
+    if served.process.poll() is None:
+        served.stop()
+
+
+@pytest.fixture
+def client(server: Served) -> Iterator[Any]:
+    import openai
+
+    with openai.OpenAI(base_url=f"{server.url}/v1", api_key="sesame", max_retries=0, timeout=120) as client:
+        yield client
+
+
+def ask(client: Any, question: str, **options: Any) -> Any:
+    messages = [{"role": "system", "content": SHARED_PREFIX}, {"role": "user", "content": question}]
+    return client.chat.completions.create(model="tiny-omni", messages=messages, **options)
+
+
+def test_the_second_request_with_a_prefix_hits_the_cache(server: Served, client: Any) -> None:
+    hits_before, _ = cache_counters(server.url)
+    first = ask(client, "What time does the library open?", max_tokens=8)
+    second = ask(client, "Where do I find the maps?", max_tokens=8)
+    prefix = second.usage.prompt_tokens_details.cached_tokens
+    hits, queries = cache_counters(server.url)
+    assert first.choices[0].message.content
+    assert second.usage.prompt_tokens > prefix >= 0.8 * second.usage.prompt_tokens, second.usage
+    assert hits - hits_before >= prefix
+    assert queries > hits
+
+
+def test_a_hit_changes_nothing_about_the_answer(client: Any) -> None:
+    question = "Which day is it closed?"
+    cold, warm = (ask(client, question, max_tokens=32) for _ in range(2))
+    assert warm.usage.prompt_tokens_details.cached_tokens > cold.usage.prompt_tokens_details.cached_tokens - 1
+    assert warm.choices[0].message.content == cold.choices[0].message.content
+
+
+@pytest.mark.parametrize(
+    ("options", "tokens"), [({}, 64), ({"max_tokens": 5}, 5), ({"max_completion_tokens": 80}, 80)]
+)
+def test_the_profiles_defaults_hold_until_a_request_says_otherwise(
+    client: Any, options: dict[str, int], tokens: int
+) -> None:
+    answer = ask(client, "Tell me everything.", **options, extra_body={"ignore_eos": True})
+    assert (answer.usage.completion_tokens, answer.choices[0].finish_reason) == (tokens, "length")
+
+
+def test_an_answer_can_be_streamed(client: Any) -> None:
+    pieces = list(ask(client, "Who reads?", max_tokens=6, stream=True))
+    assert "".join(piece.choices[0].delta.content or "" for piece in pieces if piece.choices)
+    assert pieces[-1].choices[0].finish_reason == "length"
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"{", 400),
+        (b"[]", 400),
+        (b'{"model": "tiny-omni"}', 400),
+        (b'{"model": "tiny-omni", "messages": "hello"}', 400),
+        (b'{"model": "another", "messages": [{"role": "user", "content": "hello"}]}', 404),
+        (b'{"model": "tiny-omni", "messages": [{"role": "user", "content": "hello"}], "temperature": -1}', 400),
+        (json.dumps({"model": "tiny-omni", "messages": [{"role": "user", "content": "a " * 5000}]}).encode(), 400),
+    ],
+)
+def test_a_bad_request_is_the_clients_fault(server: Served, body: bytes, status: int) -> None:
+    assert answer_to(server, body) == status
+    assert server.process.poll() is None
+
+
+def test_a_request_without_the_key_is_turned_away(server: Served) -> None:
+    assert answer_to(server, b"{}", key="guess") == 401
+    assert "sesame" not in Path(f"/proc/{server.process.pid}/environ").read_text(errors="replace")
+
+
+def answer_to(server: Served, body: bytes, key: str = "sesame") -> int:
+    """The status of the answer to a raw body."""
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
+    asked = urllib.request.Request(f"{server.url}/v1/chat/completions", body, headers)
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(asked, timeout=60) as response:
+            return int(response.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def test_a_second_server_on_its_port_is_refused(server: Served) -> None:
+    port = server.url.rpartition(":")[2]
+    command = [sys.executable, "-m", "omnicfg.cli", "serve", "tiny-omni", "--port", port]
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert refused.returncode == 2
+    assert f"127.0.0.1:{port} cannot be listened on: Address already in use" in refused.stderr
+    assert refused.stdout == ""
+
+
+def test_ctrl_c_lets_requests_finish_and_leaves_no_process(server: Served, client: Any) -> None:
+    answers: list[Any] = []
+    long = {"max_tokens": 400, "extra_body": {"ignore_eos": True}}
+    asking = threading.Thread(target=lambda: answers.append(ask(client, "Say more.", **long)))
+    asking.start()
+    time.sleep(0.3)
+    status = server.stop()
+    asking.join(timeout=60)
+    assert status == 0
+    assert server.leftovers() == []
+    assert [answer.usage.completion_tokens for answer in answers] == [400]
+
+
+def test_a_killed_engine_ends_the_server_with_an_error(tmp_path: Path) -> None:
+    served = Served(tmp_path / "log")
+    engine = engine_process(served)
+    os.kill(engine, signal.SIGKILL)
+    assert served.process.wait(timeout=90) == 2
+    assert served.leftovers() == []
+    assert "error: the server" in served.log.read_text()
+
+
+def engine_process(served: Served) -> int:
+    """The engine core's process, which vLLM names."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            title = (entry / "cmdline").read_bytes().replace(b"\0", b" ")
+            marked = f"OMNICFG_DEMO={served.mark}".encode() in (entry / "environ").read_bytes()
+        except OSError:
+            continue
+        if marked and b"EngineCore" in title:
+            return int(entry.name)
+    raise AssertionError("no engine core is running")

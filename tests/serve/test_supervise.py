@@ -1,0 +1,180 @@
+"""A supervised server is announced when it answers, stopped when asked, and never leaves a process behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from omnicfg.serve.preflight import free_port
+from omnicfg.serve.supervise import Address, session_members
+
+Start = Callable[..., "Supervised"]
+
+
+class Supervised:
+    """A running ``supervised.py`` and what it has printed."""
+
+    def __init__(self, log: Path, grace_s: float, behaviours: tuple[str, ...]) -> None:
+        self.log = log
+        self.port = free_port("127.0.0.1")
+        command = [sys.executable, "-m", "tests.serve.supervised", str(self.port), str(grace_s), *behaviours]
+        with log.open("w") as out:
+            self.process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
+
+    @property
+    def output(self) -> str:
+        return self.log.read_text()
+
+    def wait_for(self, pattern: str) -> re.Match[str]:
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            found = re.search(pattern, self.output, re.MULTILINE)
+            if found:
+                return found
+            time.sleep(0.02)
+        raise AssertionError(f"{pattern!r} was not printed:\n{self.output}")
+
+    def stop(self, number: signal.Signals = signal.SIGINT) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(timeout=20)
+
+    def helper(self) -> int:
+        return int(self.wait_for(r"^helper (\d+)$")[1])
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    started: list[Supervised] = []
+
+    def begin(*behaviours: str, grace_s: float = 10) -> Supervised:
+        started.append(Supervised(tmp_path / f"log{len(started)}", grace_s, behaviours))
+        return started[-1]
+
+    yield begin
+    for supervised in started:
+        if supervised.process.poll() is None:
+            supervised.process.kill()
+            supervised.process.wait()
+
+
+def is_gone(pid: int) -> bool:
+    """Whether no living process has that id (a zombie that nobody has reaped yet is dead)."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return True
+        if state in "ZX":
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_it_says_once_where_the_server_answers(start: Start) -> None:
+    server = start()
+    assert server.wait_for(r"^ready (.*)$")[1] == f"http://127.0.0.1:{server.port}"
+    server.stop()
+    assert server.output.count("ready") == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_stop_signal_stops_it_cleanly(start: Start, number: signal.Signals) -> None:
+    server = start()
+    server.wait_for("^ready")
+    assert server.stop(number) == 0
+    assert is_gone(server.helper())
+
+
+def test_the_server_may_finish_what_it_does(start: Start) -> None:
+    server = start("finishes")
+    server.wait_for("^ready")
+    assert server.stop() == 0
+    assert "finished" in server.output
+
+
+def test_it_can_be_stopped_while_it_starts(start: Start) -> None:
+    server = start("never-ready")
+    helper = server.helper()
+    assert server.stop() == 0
+    assert "ready" not in server.output
+    assert is_gone(helper)
+
+
+def test_a_server_that_does_not_stop_is_killed_after_the_grace_period(start: Start) -> None:
+    server = start("stubborn", grace_s=0.5)
+    server.wait_for("^ready")
+    assert server.stop() == 0
+    assert is_gone(server.helper())
+
+
+def test_a_second_signal_does_not_wait_for_the_grace_period(start: Start) -> None:
+    server = start("stubborn", grace_s=600)
+    server.wait_for("^ready")
+    server.process.send_signal(signal.SIGINT)
+    server.wait_for("^notice stopping")
+    assert server.stop() == 0
+    assert is_gone(server.helper())
+
+
+def test_processes_that_the_server_leaves_behind_are_killed(start: Start) -> None:
+    server = start("stubborn-helper")
+    server.wait_for("^ready")
+    assert server.stop() == 0
+    assert is_gone(server.helper())
+
+
+def test_a_server_that_dies_while_it_starts_is_an_error(start: Start) -> None:
+    server = start("dies-early")
+    assert server.process.wait(timeout=20) == 2
+    assert "ended by itself (exit status 3)" in server.output
+    assert is_gone(server.helper())
+
+
+def test_a_server_that_dies_later_is_an_error(start: Start) -> None:
+    server = start("dies-when-ready")
+    assert server.process.wait(timeout=20) == 2
+    assert "was killed by SIGKILL" in server.output
+    assert is_gone(server.helper())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent has died")
+def test_the_server_does_not_outlive_a_killed_supervisor(start: Start) -> None:
+    server = start()
+    server.wait_for("^ready")
+    helper = server.helper()
+    server.stop(signal.SIGKILL)
+    assert is_gone(helper)
+
+
+def test_a_session_is_found_whatever_became_of_its_leader() -> None:
+    program = "import subprocess, sys; print(subprocess.Popen(['sleep', '60'], stdout=subprocess.DEVNULL).pid)"
+    leader = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    orphan = int(leader.communicate()[0])
+    assert session_members(leader.pid) == [orphan]
+    os.kill(orphan, signal.SIGKILL)
+    assert is_gone(orphan)
+    assert session_members(leader.pid) == []
+
+
+@pytest.mark.parametrize(
+    ("listening_on", "url"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:8091"),
+        ("0.0.0.0", "http://127.0.0.1:8091"),
+        ("::", "http://[::1]:8091"),
+        ("somewhere", "http://somewhere:8091"),
+    ],
+)
+def test_a_wildcard_is_reached_through_the_loopback(listening_on: str, url: str) -> None:
+    assert Address.of(listening_on, 8091).url == url
