@@ -17,7 +17,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,6 +79,7 @@ class StepOrders(KVConnectorMetadata):
 class _Wanted:
     key: str | None
     ordered: int = 0
+    table: list[int] = field(default_factory=list)
 
 
 class OrderBook:
@@ -115,38 +116,49 @@ class OrderBook:
         orders = StepOrders(finished=finished)
         if not self._wanted:
             return orders
+        self._follow_tables(step)
         fresh: set[int] | None = None
         for request, before, after in _progress(step):
             wanted = self._wanted.get(request)
             if wanted is None or after <= wanted.ordered:
                 continue
-            table = _blocks(step, request)
             if before > wanted.ordered:
                 fresh = self._fresh_blocks(step) if fresh is None else fresh
-                old = self._old_tokens(table, wanted.ordered, before, fresh)
-                self._add_span(orders.old, request, wanted, old, table)
-            self._add_span(orders.new, request, wanted, after, table)
+                self._add_span(orders.old, request, wanted, self._old_tokens(wanted, before, fresh))
+            self._add_span(orders.new, request, wanted, after)
         return orders
 
-    def _add_span(self, spans: list[Span], request: str, wanted: _Wanted, stop: int, table: Sequence[int]) -> None:
+    def _follow_tables(self, step: SchedulerOutput) -> None:
+        """Keep block tables as workers do: whole for a request that (re)starts, then what is added."""
+        running = step.scheduled_cached_reqs
+        for new in step.scheduled_new_reqs:
+            if (wanted := self._wanted.get(new.req_id)) is not None:
+                wanted.table = list(new.block_ids[0])
+        for request, added in zip(running.req_ids, running.new_block_ids, strict=True):
+            wanted = self._wanted.get(request)
+            if wanted is not None and added is not None:
+                kept = [] if request in running.resumed_req_ids else wanted.table
+                wanted.table = kept + added[0]
+
+    def _add_span(self, spans: list[Span], request: str, wanted: _Wanted, stop: int) -> None:
         if stop > wanted.ordered:
             first, last = wanted.ordered // self._block_size, -(-stop // self._block_size)
-            spans.append(Span(request, wanted.key, wanted.ordered, stop, list(table[first:last])))
+            spans.append(Span(request, wanted.key, wanted.ordered, stop, wanted.table[first:last]))
             wanted.ordered = stop
 
     def _fresh_blocks(self, step: SchedulerOutput) -> set[int]:
         """The blocks into which this step writes, for whatever request."""
         fresh: set[int] = set()
+        table = step.kv_connector_block_state.resolve_block_ids
         for request, before, after in _progress(step):
-            first, last = before // self._block_size, -(-after // self._block_size)
-            fresh.update(_blocks(step, request)[first:last])
+            fresh.update(table(request)[0][before // self._block_size : -(-after // self._block_size)])
         return fresh
 
-    def _old_tokens(self, table: Sequence[int], start: int, before: int, fresh: set[int]) -> int:
-        """How far the rows from ``start`` to ``before`` lie in blocks that this step does not write."""
-        for index in range(start // self._block_size, -(-before // self._block_size)):
-            if table[index] in fresh:
-                return max(start, index * self._block_size)
+    def _old_tokens(self, wanted: _Wanted, before: int, fresh: set[int]) -> int:
+        """How far the rows that are not ordered yet, up to ``before``, lie in blocks that this step does not write."""
+        for index in range(wanted.ordered // self._block_size, -(-before // self._block_size)):
+            if wanted.table[index] in fresh:
+                return max(wanted.ordered, index * self._block_size)
         return before
 
 
@@ -387,12 +399,6 @@ def _progress(step: SchedulerOutput) -> Iterator[tuple[str, int, int]]:
         yield request, before, before + scheduled[request]
 
 
-def _blocks(step: SchedulerOutput, request: str) -> Sequence[int]:
-    """A scheduled request's block table: there is one group, so one."""
-    blocks: Sequence[int] = step.kv_connector_block_state.resolve_block_ids(request)[0]
-    return blocks
-
-
 def _messages(
     spans: Iterable[Span], block_size: int, most: int
 ) -> Iterator[tuple[list[tuple[str, str | None, int, int]], np.ndarray]]:
@@ -418,6 +424,9 @@ def _messages(
 
 def _slots(span: Span, block_size: int) -> np.ndarray:
     """The slots of a span's tokens."""
-    starts = np.asarray(span.blocks, dtype=np.int64) * block_size
     skipped = span.start % block_size
+    if len(span.blocks) == 1:  # a generated token, mostly
+        first = span.blocks[0] * block_size + skipped
+        return np.arange(first, first + span.stop - span.start, dtype=np.int64)
+    starts = np.asarray(span.blocks, dtype=np.int64) * block_size
     return (starts[:, None] + np.arange(block_size)).ravel()[skipped : skipped + span.stop - span.start]

@@ -28,11 +28,20 @@ BLOCK = 4
 
 
 def step(tables: dict[str, list[int]], new: dict[str, tuple[int, int]], running: dict[str, tuple[int, int]]) -> Any:
-    """A scheduler's output: block tables, and (tokens computed before, tokens scheduled) of requests."""
+    """A scheduler's output: block tables, and (tokens computed before, tokens scheduled) of requests.
+
+    Running requests are told of all their blocks, as one that resumes is.
+    """
     return SimpleNamespace(
-        scheduled_new_reqs=[SimpleNamespace(req_id=name, num_computed_tokens=n) for name, (n, _) in new.items()],
+        scheduled_new_reqs=[
+            SimpleNamespace(req_id=name, num_computed_tokens=before, block_ids=(tables[name],))
+            for name, (before, _) in new.items()
+        ],
         scheduled_cached_reqs=SimpleNamespace(
-            req_ids=list(running), num_computed_tokens=[before for before, _ in running.values()]
+            req_ids=list(running),
+            num_computed_tokens=[before for before, _ in running.values()],
+            new_block_ids=[(tables[name],) for name in running],
+            resumed_req_ids=set(running),
         ),
         num_scheduled_tokens={name: count for name, (_, count) in {**new, **running}.items()},
         kv_connector_block_state=SimpleNamespace(resolve_block_ids=lambda name: (tables[name],)),
@@ -69,6 +78,18 @@ def test_generated_tokens_follow_one_by_one() -> None:
     book = opened("a")
     book.order(step({"a": [7, 8]}, {"a": (0, 4)}, {}))
     assert book.order(step({"a": [7, 8]}, {}, {"a": (4, 1)})).new == [Span("a", None, 4, 5, [8])]
+
+
+def test_a_running_request_is_told_only_of_blocks_that_are_added() -> None:
+    book = opened("a")
+    book.order(step({"a": [7]}, {"a": (0, 4)}, {}))
+    grown = step({"a": [8]}, {}, {"a": (4, 1)})
+    grown.scheduled_cached_reqs.resumed_req_ids = set()
+    assert book.order(grown).new == [Span("a", None, 4, 5, [8])]
+    unchanged = step({"a": []}, {}, {"a": (5, 1)})
+    unchanged.scheduled_cached_reqs.new_block_ids = [None]
+    unchanged.scheduled_cached_reqs.resumed_req_ids = set()
+    assert book.order(unchanged).new == [Span("a", None, 5, 6, [8])]
 
 
 def test_what_a_preempted_request_computes_again_is_not_sent_again() -> None:
