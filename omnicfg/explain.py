@@ -76,15 +76,17 @@ def explain(plan: Plan, key: str, before: Tree | None = None, version: str = DEF
     if node is None and stage is not None and route[0] in _SPELLINGS and len(route) > 1:
         node = stage.find(route[1:])
         route = route[1:]
-    if node is not None:
-        return Explanation(plan, key, True, _chain(node), None, _known(plan, stage, route))
-    _check_exists(plan, stage, route, version)
-    assert stage is not None  # every field of the profile itself has at least a default
-    unset = _unset(before, stage.stage_id, route)
+    known = _known(plan, stage, route)
+    if node is None:
+        _check_exists(plan, stage, route, version)
+    if stage is None or (node is not None and plain(node) is not None):
+        return Explanation(plan, key, True, _chain(node), None, known)
+    null = node or _unset(before, stage.stage_id, route)
     default = _default(plan, stage, route, version)
-    reason = why_unset(route[0], stage, plan.platform, version) if default is not None else None
-    chosen = unset if default is None else over(default, unset, "null leaves it to vLLM")
-    return Explanation(plan, key, False, _chain(chosen) if chosen else (), reason, _known(plan, stage, route))
+    if default is None:
+        return Explanation(plan, key, node is not None, _chain(null), None, known)
+    reason = why_unset(route[0], stage, plan.platform, version)
+    return Explanation(plan, key, False, _chain(over(default, null, "null leaves it to vLLM")), reason, known)
 
 
 def _located(plan: Plan, key: str) -> tuple[StagePlan | None, tuple[str, ...]]:
@@ -104,7 +106,9 @@ def _located(plan: Plan, key: str) -> tuple[StagePlan | None, tuple[str, ...]]:
     return stage, steps[2:]
 
 
-def _chain(node: Node) -> tuple[Link, ...]:
+def _chain(node: Node | None) -> tuple[Link, ...]:
+    if node is None:
+        return ()
     links = [Link(node, "wins")]
     for lost in node.beaten:
         role: Role = "source" if lost.reason.startswith(_DERIVED) else "lost"

@@ -336,21 +336,23 @@ def _check_size(files: int, total: int) -> None:
 def _snapshot(repository: Repository, commit: str | None) -> Iterator[Snapshot]:
     """The files of a commit in a directory that exists for the time of the comparison; those of the working tree."""
     if commit is None:
-        yield Snapshot(repository.root, _working_digests(repository))
+        yield Snapshot(repository.root, _digests(repository.root, repository.working_files()))
         return
     with tempfile.TemporaryDirectory(prefix="omnicfg-") as folder:
-        yield Snapshot(Path(folder), _unpack(repository, commit, Path(folder).resolve()))
+        root = Path(folder).resolve()
+        yield Snapshot(root, _digests(root, _unpack(repository, commit, root)))
 
 
-def _working_digests(repository: Repository) -> dict[str, str]:
+def _digests(root: Path, names: Sequence[str]) -> dict[str, str]:
+    """A digest of what each file holds; of a symbolic link, of what it leads to."""
     try:
-        return {name: _digest((repository.root / name).read_bytes()) for name in repository.working_files()}
+        return {name: hashlib.sha256((root / name).read_bytes()).hexdigest() for name in names}
     except OSError as error:
-        raise UsageError(f"the working tree cannot be read: {error}") from None
+        raise UsageError(f"the files of the repository cannot be read: {error}") from None
 
 
-def _unpack(repository: Repository, commit: str, root: Path) -> dict[str, str]:
-    """Write the files of a commit below ``root``, links last, and of those only the ones that stay inside."""
+def _unpack(repository: Repository, commit: str, root: Path) -> list[str]:
+    """Write the files of a commit below ``root`` and name them; of links, only those that stay inside."""
     found = list(repository.contents(repository.blobs(commit)))
     links = [(root / blob.path, content) for blob, content in found if blob.is_link]
     try:
@@ -366,8 +368,4 @@ def _unpack(repository: Repository, commit: str, root: Path) -> dict[str, str]:
                 path.unlink()
     except (OSError, RuntimeError) as error:
         raise UsageError(f"the files of {commit[:12]} cannot be unpacked: {error}") from None
-    return {blob.path: _digest(content) for blob, content in found}
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+    return [blob.path for blob, _ in found if (root / blob.path).is_file()]

@@ -174,4 +174,5 @@ def _refuse(rest: Sequence[str], command: Callable[..., None], prog: str) -> NoR
         raise UsageError(f"unexpected argument `{word}`", usage)
     options = (parameter.declared for parameter in parameters(command))
     flags = [flag for option in options if isinstance(option, Option) for flag in option.flags]
-    raise UsageError(f"`{prog}` has no option `{word}`", did_you_mean(word, flags) or usage)
+    longer = next((f"Did you mean `{flag}`?" for flag in flags if flag.startswith(word)), None)
+    raise UsageError(f"`{prog}` has no option `{word}`", longer or did_you_mean(word, flags) or usage)

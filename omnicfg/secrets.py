@@ -31,10 +31,11 @@ _VOCABULARY: Final = frozenset(
     }
 )  # fmt: skip
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_URL_PASSWORD: Final = re.compile(r"(?<=://)[^/\s@]*:[^/\s@]+(?=@)")
-_YAML_PAIR: Final = re.compile(
-    r"""(?P<quote>["']?)(?P<key>[A-Za-z_][\w.-]*)(?P=quote)\s*:[ \t]+(?P<value>"[^"]*"|'[^']*'|[^\s,}\]"'][^,}\]]*)"""
-)
+# Both find their end without going back, so that a line of a megabyte takes no longer than it must.
+_URL_PASSWORD: Final = re.compile(r"(?<=://)[^/\s@:]*+:[^/\s@]++(?=@)")
+_YAML_KEY: Final = re.compile(r"""(["']?)(?<![\w.-])(?P<key>[A-Za-z_][\w.-]*+)\1[ \t]*:(?:[ \t]+|$)""")
+_QUOTED: Final = re.compile(r""""(?:\\.|[^"\\])*"|'(?:''|[^'])*'""")
+_FLOW_END: Final = re.compile(r"[,}\]]|$")
 
 
 def looks_secret(key: object) -> bool:
@@ -78,15 +79,27 @@ def without_passwords(text: str) -> str:
 
 def secret_spans(line: str) -> list[tuple[int, int]]:
     """The parts of a line of YAML (start and end, from 0) that must not be shown, in order and apart."""
-    pairs = [match.span("value") for match in _YAML_PAIR.finditer(line) if looks_secret(match["key"])]
-    urls = [match.span() for match in _URL_PASSWORD.finditer(line)]
+    keys = [match for match in _YAML_KEY.finditer(line) if looks_secret(match["key"])]
+    found = [(match.end(), _value_end(line, match.start(), match.end())) for match in keys]
+    found += [match.span() for match in _URL_PASSWORD.finditer(line)]
     spans: list[tuple[int, int]] = []
-    for start, end in sorted(pairs + urls):
+    for start, end in sorted(span for span in found if span[0] < span[1]):
         if spans and start < spans[-1][1]:
             spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
         else:
             spans.append((start, end))
     return spans
+
+
+def _value_end(line: str, key: int, start: int) -> int:
+    """Where the value of a key ends: at the end of the line, unless it is quoted or one of several in braces."""
+    quoted = _QUOTED.match(line, start)
+    if quoted:
+        return quoted.end()
+    if line[start : start + 1] in ("{", "[") or not line[:key].strip(" \t-?"):
+        return len(line.rstrip())
+    end = _FLOW_END.search(line, start)
+    return end.start() if end else len(line)
 
 
 def redacted_setting(text: str) -> str:

@@ -121,8 +121,11 @@ class _Output:
                 continue
             made = stage_arguments(stage, engine_args(self.version), self.version)
             lines.append(shlex.join(made.arguments))
+            by_reason: dict[str, list[str]] = {}
             for left in made.left_out:
-                print(f"{where}: left out {left.name} ({left.reason})", file=sys.stderr)
+                by_reason.setdefault(left.reason, []).append(left.name)
+            for reason, names in by_reason.items():
+                print(f"{where}: left out, {reason}: {', '.join(names)}", file=sys.stderr)
         return "".join(f"{line}\n" for line in lines)
 
 

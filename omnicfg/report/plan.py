@@ -74,8 +74,13 @@ class _View:
     def _row(self, key: str, node: Node, reason: str | None) -> list[str | Cell]:
         value = inline(redacted(key.rpartition(".")[2], plain(node)))
         unset = reason is not None and isinstance(node, Scalar) and node.value is None
-        shown = Cell(f"unset ({reason})", "faint") if unset else Cell(value, _value_style(node))
-        return [Cell(key, "name"), shown, *(self._origin(node) if self.explain else [])]
+        shown = Cell("unset", "faint") if unset else Cell(value, _value_style(node))
+        return [
+            Cell(key, "name"),
+            shown,
+            *(self._origin(node) if self.explain else []),
+            reason if unset and reason else "",
+        ]
 
     def _origin(self, node: Node) -> list[str | Cell]:
         if node.layer.kind is LayerKind.OVERRIDE:

@@ -1,0 +1,101 @@
+"""The command line as a whole: exit codes, where output goes, and how fast it starts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from omnicfg.cli import command_names
+from tests.commands.conftest import Run
+
+ROOT = Path(__file__).parents[2]
+HEAVY = {"jsonschema", "pydantic", "rich", "typer", "torch", "transformers", "vllm", "vllm_omni", "omegaconf"}
+
+
+def test_without_a_command_the_overview_goes_to_standard_error(run: Run) -> None:
+    result = run()
+    assert (result.code, result.out) == (2, "")
+    assert "usage: omnicfg COMMAND" in result.err
+
+
+def test_help_lists_every_command_and_the_exit_codes(run: Run) -> None:
+    result = run("--help")
+    assert (result.code, result.err) == (0, "")
+    assert all(f"  {name} " in result.out for name in command_names())
+    assert "Exit codes: 0 clean, 1 findings or differences, 2 usage or trouble, 130 interrupted." in result.out
+
+
+@pytest.mark.parametrize("command", command_names())
+def test_every_command_has_help(run: Run, command: str) -> None:
+    result = run(command, "--help")
+    assert result.code == 0
+    assert result.out.startswith(f"usage: omnicfg {command}")
+
+
+def test_version(run: Run) -> None:
+    assert run("--version").out == "omnicfg 0.1.0\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "help"),
+    [
+        (["reslove", "x"], "`omnicfg` has no command `reslove`", "Did you mean `resolve`?"),
+        (["--versio"], "`omnicfg` has no option `--versio`", "Commands: "),
+        (["resolve"], "PROFILE", "`omnicfg resolve --help`"),
+        (["resolve", "qwen3_omni_mo"], "no profile `qwen3_omni_mo`", "Did you mean `qwen3_omni_moe`?"),
+        (["resolve", "qwen3_tts", "--platform", "cud"], "unknown platform `cud`", "Did you mean `cuda`?"),
+        (["resolve", "qwen3_tts", "--set", "x"], "`x` has no value", "--set stages.0.max_num_seqs=8"),
+    ],
+)
+def test_trouble_is_exit_code_2_and_leaves_standard_output_empty(
+    run: Run, words: list[str], message: str, help: str
+) -> None:
+    result = run(*words)
+    assert (result.code, result.out) == (2, "")
+    assert message in result.err
+    assert help in result.err
+
+
+def omnicfg(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "omnicfg.cli", *words]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, **environment}, cwd=ROOT
+    )
+
+
+@pytest.mark.parametrize("words", ["resolve minicpmo_4_5_turn.yaml --platform npu", "validate qwen3_tts", "profiles"])
+def test_plain_output_imports_nothing_heavy(words: str) -> None:
+    code = (
+        f"import sys; sys.argv[1:] = {words.split()!r}\n"
+        "from omnicfg.cli import main\n"
+        "try: main()\n"
+        f"finally: print(sorted({HEAVY!r} & set(sys.modules)), file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stderr == "[]\n"
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "omnicfg.cli", "resolve", "qwen3_omni_moe", "--platform", "all", "--explain"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+
+
+def test_a_terminal_without_unicode_gets_escapes(tmp_path: Path) -> None:
+    (tmp_path / "名.yaml").write_text("名: 1\n", encoding="utf-8")
+    done = omnicfg("validate", str(tmp_path / "名.yaml"), PYTHONIOENCODING="ascii")
+    assert done.returncode == 1
+    assert "\\u540d" in done.stdout
+    assert done.stderr == ""

@@ -1,0 +1,127 @@
+"""``omnicfg diff``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.commands.conftest import Run
+from tests.conftest import WriteProfile
+from tests.test_gitdiff import BASE, DERIVED, Repo
+
+
+def rows(text: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines()]
+
+
+def test_the_same(run: Run) -> None:
+    result = run("diff", "qwen3_tts", "qwen3_tts")
+    assert (result.code, result.out) == (0, "No effective change.\n")
+
+
+def test_different(run: Run) -> None:
+    result = run("diff", "minicpmo_4_5", "minicpmo_4_5_turn")
+    assert result.code == 1
+    assert ["0", "enable_prefix_caching", "false", "true", "cuda", "validated:"] in [
+        row[:6] for row in rows(result.out)
+    ]
+    assert ["session_mode", "duplex", "turn", "all"] in rows(result.out)
+
+
+def test_one_platform(run: Run) -> None:
+    out = run("diff", "minicpmo_4_5", "minicpmo_4_5_turn", "--platform", "npu").out
+    assert "enable_prefix_caching" not in out
+
+
+def test_json(run: Run) -> None:
+    data = run("diff", "minicpmo_4_5", "minicpmo_4_5_turn", "--format", "json").data
+    change = next(each for each in data["changes"] if each["key"] == "enable_prefix_caching")
+    assert (change["stage_id"], change["platforms"], change["before"], change["after"]) == (0, ["cuda"], False, True)
+    assert change["after_origin"].startswith("platform cuda, minicpmo_4_5_turn.yaml:")
+    assert change["evidence"].startswith("validated: ")
+
+
+def test_markdown(run: Run) -> None:
+    lines = run("diff", "minicpmo_4_5", "minicpmo_4_5_turn", "--format", "markdown").out.splitlines()
+    assert lines[0] == "| stage | key | before | after | platforms | evidence |"
+    assert all(line.startswith("|") for line in lines)
+
+
+def test_effective_compares_what_vllm_makes_of_it(run: Run, profile_file: WriteProfile) -> None:
+    unset = profile_file("pipeline: qwen3_tts\nasync_chunk: false\nstages: [{stage_id: 0}]\n", "unset.yaml")
+    on = profile_file(
+        "pipeline: qwen3_tts\nasync_chunk: false\nstages: [{stage_id: 0, enable_prefix_caching: true}]\n", "on.yaml"
+    )
+    assert run("diff", unset, on).code == 1
+    assert run("diff", unset, on, "--effective").code == 0
+
+
+def test_a_platform_that_only_one_compiles_on_is_a_difference(run: Run, profile_file: WriteProfile) -> None:
+    text = "pipeline: qwen3_tts\nasync_chunk: false\n"
+    v1, v2 = profile_file(text, "v1.yaml"), profile_file(text + "model_runner: v2\n", "v2.yaml")
+    result = run("diff", v1, v2)
+    assert result.code == 1
+    assert "no longer compiles on npu:" in result.out
+    assert run("diff", v1, v2, "--platform", "npu").code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "`diff` compares two profiles"),
+        (["qwen3_tts"], "`diff` compares two profiles"),
+        (["qwen3_tts", "nosuch"], "no profile `nosuch`"),
+        (["--git"], "`diff --git` needs a revision"),
+        (["--git", "--all"], "`omnicfg diff` has no option `--all`"),
+    ],
+)
+def test_trouble(run: Run, words: list[str], message: str) -> None:
+    result = run("diff", *words)
+    assert (result.code, result.out) == (2, "")
+    assert message in result.err
+
+
+@pytest.fixture
+def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repo:
+    monkeypatch.chdir(tmp_path)
+    made = Repo(tmp_path)
+    made.commit(base=BASE, derived=DERIVED)
+    made.commit(base=BASE.replace("false", "true"))
+    return made
+
+
+def test_git_lists_what_changed_and_marks_inheritance(run: Run, repo: Repo) -> None:
+    result = run("diff", "--git", "HEAD~1", "HEAD")
+    assert result.code == 1
+    assert result.out.startswith("2 profiles differ from HEAD~1 to HEAD.\n")
+    assert "derived.yaml  (only by inheritance, from base.yaml)" in result.out
+    assert "validated: Daily-Omni" in result.out
+
+
+def test_git_in_json_and_markdown(run: Run, repo: Repo) -> None:
+    data = run("diff", "--git", "HEAD~1", "HEAD", "derived.yaml", "--format", "json").data
+    assert [(each["path"], each["by_inheritance"]) for each in data["profiles"]] == [("derived.yaml", True)]
+    out = run("diff", "--git", "HEAD~1", "--format", "markdown").out
+    assert "### `derived.yaml` (only by inheritance, from base.yaml)" in out
+    assert "| 0 | enable_prefix_caching | false | true |" in out
+
+
+def test_git_without_a_difference(run: Run, repo: Repo) -> None:
+    result = run("diff", "--git", "HEAD")
+    assert (result.code, result.out) == (0, "0 profiles differ from HEAD to the working tree.\n")
+
+
+def test_git_takes_a_second_word_for_what_it_is(run: Run, repo: Repo) -> None:
+    assert run("diff", "--git", "HEAD~1", "base.yaml").out.startswith("1 profile differs from HEAD~1 to the working")
+    repo.git("branch", "base.yaml")
+    result = run("diff", "--git", "HEAD~1", "base.yaml")
+    assert result.code == 2
+    assert "`base.yaml` is both a revision and a path" in result.err
+    assert run("diff", "--git", "HEAD~1", "./base.yaml").code == 1
+
+
+def test_git_trouble(run: Run, repo: Repo) -> None:
+    result = run("diff", "--git", "nosuch")
+    assert (result.code, result.out) == (2, "")
+    assert "git knows no revision `nosuch`" in result.err

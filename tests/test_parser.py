@@ -1,0 +1,79 @@
+"""A command's function as a command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+
+from omnicfg.errors import UsageError
+from omnicfg.parser import Argument, Option, parse
+
+
+def command(
+    profile: Annotated[str, Argument("PROFILE", help="A profile.")],
+    paths: Annotated[list[Path], Argument("PATH", help="More.")] = [],  # noqa: B006
+    format: Annotated[str, Option("--format", choices=("text", "json"), help="How, 100%.")] = "text",
+    overlays: Annotated[list[Path] | None, Option("--overlay", help="More on top.")] = None,
+    port: Annotated[int, Option("--port", min=0, max=9, help="Where.", envvar="TEST_PORT")] = 1,
+    dry: Annotated[bool, Option("--dry-run", help="Only look.")] = False,
+) -> None: ...
+
+
+def parsed(*words: str) -> dict[str, Any]:
+    return parse(command, "x", "About it.", words)
+
+
+def test_defaults() -> None:
+    assert parsed("a") == {
+        "profile": "a", "paths": [], "format": "text", "overlays": None, "port": 1, "dry": False,
+    }  # fmt: skip
+
+
+def test_options_may_stand_anywhere_and_repeat() -> None:
+    found = parsed("a", "--overlay", "b", "c", "--dry-run", "--overlay=d", "e", "--port", "9")
+    assert found["paths"] == [Path("c"), Path("e")]
+    assert found["overlays"] == [Path("b"), Path("d")]
+    assert (found["dry"], found["port"]) == (True, 9)
+
+
+def test_the_environment_stands_in_for_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEST_PORT", "5")
+    assert parsed("a")["port"] == 5
+    assert parsed("a", "--port", "6")["port"] == 6
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "help"),
+    [
+        ([], "PROFILE", "`x --help` shows how it is used."),
+        (["a", "--formt", "json"], "`x` has no option `--formt`", "Did you mean `--format`?"),
+        (["a", "--dry"], "`x` has no option `--dry`", "Did you mean `--dry-run`?"),
+        (["a", "--format", "jsn"], "`--format` cannot be `jsn`", "Did you mean `json`?"),
+        (["a", "--format", "xml"], "`--format` cannot be `xml`", "One of: text, json."),
+        (["a", "--port", "10"], "`--port` is 10; it has to be from 0 to 9", None),
+        (["a", "--port", "ten"], "invalid int value: 'ten'", "`x --help` shows how it is used."),
+    ],
+)
+def test_what_cannot_be_understood_is_a_usage_error(words: list[str], message: str, help: str | None) -> None:
+    with pytest.raises(UsageError) as caught:
+        parsed(*words)
+    assert message in caught.value.diagnostics[0].message
+    assert caught.value.diagnostics[0].help == help
+
+
+def test_help_is_made_from_the_declarations(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        parsed("--help")
+    assert caught.value.code == 0
+    text = capsys.readouterr().out
+    for part in ("About it.", "PROFILE", "--format text|json", "How, 100%. (default: text)", "$TEST_PORT"):
+        assert part in text
+
+
+def test_a_parameter_that_is_not_declared_is_a_bug() -> None:
+    def undeclared(x: Annotated[str, "something else"]) -> None: ...
+
+    with pytest.raises(TypeError, match="declare it with an Argument or an Option"):
+        parse(undeclared, "x", "", [])

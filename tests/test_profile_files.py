@@ -1,0 +1,59 @@
+"""Which files of a directory are profiles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from omnicfg.profile_files import looks_like_profile, profiles_in
+from tests.conftest import WriteProfile
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "stages:\n  - stage_id: 0\n",
+        "stages: [{stage_id: 0}]",
+        "{stages: [{stage_id: 0}]}",
+        "base_config: x.yaml\n",
+        "pipeline: qwen3_tts\n",
+        "async_chunk: false\n",
+        "platforms:\n  npu: {}\n",
+        "stages:\n  - stage_id: 0\n  bad: [\n",
+    ],
+)
+def test_profiles(profile_file: WriteProfile, text: str) -> None:
+    assert looks_like_profile(profile_file(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "name: ci\non: push\njobs: {}\n",
+        "stages: [build, test]\n",
+        "stages:\n  - stage: Build\n    jobs: []\n",
+        "pipeline:\n  build: {image: x}\n",
+        "platforms:\n  - name: instance\n",
+        "- stages: 1\n",
+        "text: |\n  stages:\n    - stage_id: 0\n",
+        "\x00",
+    ],
+)
+def test_other_yaml_files(profile_file: WriteProfile, text: str) -> None:
+    assert not looks_like_profile(profile_file(text))
+
+
+def test_a_directory_is_searched_and_files_are_taken_as_they_are(profile_file: WriteProfile, tmp_path: Path) -> None:
+    profile_file("pipeline: a\n", "b.yaml")
+    profile_file("pipeline: a\n", "a/c.YML")
+    profile_file("pipeline: a\n", ".git/d.yaml")
+    profile_file("pipeline: a\n", "node_modules/d.yaml")
+    other = profile_file("no: profile\n", "other.yaml")
+    found = [path.relative_to(tmp_path).as_posix() for path in profiles_in([tmp_path, other, tmp_path / "b.yaml"])]
+    assert found == ["b.yaml", "a/c.YML", "other.yaml"]
+
+
+def test_a_name_is_given_back_as_it_is() -> None:
+    assert list(profiles_in([Path("qwen3_tts"), Path("./x/../qwen3_tts")])) == [Path("qwen3_tts")]
