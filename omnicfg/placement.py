@@ -8,8 +8,12 @@ repeat shifted by its length. With one replica both are the same.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from omnicfg.plan import StagePlan
+
+MAX_REPLICAS: Final = 4096  # more than one server ever runs; above it nothing is placed
+_MAX_DIGITS: Final = 6
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ def placement_of(stage: StagePlan) -> Placement | None:
     ids = _device_ids(stage.runtime.value("devices"))
     count = stage.runtime.value("num_replicas", 1)
     per_replica = devices_per_replica(stage)
-    if ids is None or per_replica is None or not isinstance(count, int) or count < 1:
+    if ids is None or per_replica is None or not isinstance(count, int) or not 1 <= count <= MAX_REPLICAS:
         return None
     return Placement(ids, per_replica, count, _split(ids, count, per_replica))
 
@@ -39,9 +43,14 @@ def _device_ids(devices: object) -> tuple[int, ...] | None:
     if not isinstance(devices, str):
         return None
     words = [word.strip() for word in devices.split(",") if word.strip()]
-    if not words or not all(word.isdecimal() for word in words):
+    if not words or not all(map(is_device_number, words)):
         return None
     return tuple(int(word) for word in words)
+
+
+def is_device_number(word: str) -> bool:
+    """Whether a word of a device list is the number of a device."""
+    return word.isascii() and word.isdecimal() and len(word) <= _MAX_DIGITS
 
 
 def devices_per_replica(stage: StagePlan) -> int | None:

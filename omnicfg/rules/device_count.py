@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from omnicfg.diagnostics import Severity
-from omnicfg.placement import Placement, placement_of
+from omnicfg.placement import Placement, is_device_number, placement_of
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.tree import plain
@@ -59,11 +60,11 @@ _LIST = 'Write the numbers of different devices, such as `"0,1"`.'
 
 def _malformed(devices: str) -> str | None:
     words = [word.strip() for word in devices.split(",")]
-    wrong = [word for word in words if not word.isdecimal()]
-    if wrong:
-        return f"holds `{wrong[0]}`, which is no device number"
-    twice = sorted({word for word in words if words.count(word) > 1})
-    return f"lists device {twice[0]} twice" if twice else None
+    wrong = next((word for word in words if not is_device_number(word)), None)
+    if wrong is not None:
+        return f"holds `{wrong}`, which is no device number"
+    twice = next((word for word, count in Counter(words).items() if count > 1), None)
+    return f"lists device {twice} twice" if twice else None
 
 
 def _message(stage: StagePlan, placement: Placement) -> str:
