@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from omnicfg.tree import Mark
 
-RULES_URL = "https://github.com/omnicfg/omnicfg/blob/main/docs/rules/"
+RULES_URL: Final = "https://github.com/omnicfg/omnicfg/blob/main/docs/rules/"
+MAX_MESSAGE: Final = 2000
 
 
 class Severity(StrEnum):
@@ -59,8 +60,10 @@ class Diagnostic:
         stage_id: int | None = None,
         help: str | None = None,
     ) -> Diagnostic:
-        """A diagnostic at a mark of the tree."""
+        """A diagnostic at a mark of the tree. A message that quotes a huge value is cut in its middle."""
         mark = mark or Mark("")
+        if len(message) > MAX_MESSAGE:
+            message = f"{message[: MAX_MESSAGE // 2]} ... {message[-MAX_MESSAGE // 2 :]}"
         return cls(code, name, severity, message, *mark, platform=platform, stage_id=stage_id, help=help)
 
     @property
@@ -71,7 +74,18 @@ class Diagnostic:
     @property
     def sort_key(self) -> tuple[Any, ...]:
         """Order of a report: by place, worst first; independent of the order in which rules ran."""
-        return (self.path, self.line, self.column, self.severity.rank, self.code, self.message, self.platform or "")
+        place = (self.path, self.line, self.column, self.end_line, self.end_column)
+        stage_id = -1 if self.stage_id is None else self.stage_id
+        return (
+            *place[:3],
+            self.severity.rank,
+            self.code,
+            self.message,
+            self.platform or "",
+            stage_id,
+            self.help or "",
+            place,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form (field order is part of the format)."""

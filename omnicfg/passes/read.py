@@ -20,7 +20,7 @@ from omnicfg.tree import Layer, Mapping, Mark, Node, Scalar, Sequence
 MAX_BYTES: Final = 1 << 20
 MAX_DEPTH: Final = 64
 MAX_NODES: Final = 10_000  # after alias expansion; OmegaConf's own default limit
-MAX_NUMBER: Final = 3000  # characters; whatever the notation, such a number has fewer digits than Python prints
+MAX_NUMBER: Final = 3000  # characters; whatever the notation, such a number has fewer digits than Python prints (4300)
 
 _STR: Final = "tag:yaml.org,2002:str"
 _CORE: Final = "tag:yaml.org,2002:"
@@ -55,6 +55,9 @@ _IMPLICIT: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
         ),
     ),
 )
+# YAML 1.1's printable characters and line breaks (https://yaml.org/spec/1.1/#c-printable, #b-generic).
+_UNPRINTABLE: Final = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_BREAK: Final = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
 _PLAIN_START: Final = frozenset("yYnNtTfFoO-+.0123456789~")
 
 
@@ -75,7 +78,7 @@ def load_text(path: Path, shown: str) -> str:
         if not stat.S_ISREG(status.st_mode):
             refuse("unreadable-file", mark, f"{shown} is not a regular file", "Name a YAML file.")
         if status.st_size > MAX_BYTES:
-            refuse("too-large", mark, f"{shown} has {status.st_size} bytes; a profile may have {MAX_BYTES}")
+            refuse("too-large", mark, f"{shown} has {status.st_size} bytes; the limit is {MAX_BYTES}")
         with path.open("rb") as stream:
             raw = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
@@ -84,7 +87,18 @@ def load_text(path: Path, shown: str) -> str:
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        refuse("unreadable-file", mark, f"{shown} is not UTF-8 text (byte {error.start})", "Save the file as UTF-8.")
+        before = raw[: error.start].decode("utf-8")
+        byte = f"byte 0x{raw[error.start]:02x}"
+        refuse(
+            "unreadable-file", _place(before, shown), f"{shown} is not UTF-8 text ({byte})", "Save the file as UTF-8."
+        )
+
+
+def _place(before: str, shown: str) -> Mark:
+    """The place of the character that comes after a text."""
+    lines = _BREAK.split(before)
+    line, column = len(lines), len(lines[-1]) + 1
+    return Mark(shown, line, column, line, column + 1)
 
 
 def read_text(text: str, layer: Layer, shown: str) -> Mapping:
@@ -101,6 +115,16 @@ def read_text(text: str, layer: Layer, shown: str) -> Mapping:
         f"the top level of a profile is a mapping, not a {kind}",
         "Write `stages:` and the other settings as keys.",
     )
+
+
+def read_value(text: str, layer: Layer, shown: str) -> Node:
+    """The tree of a YAML text that may hold a value of any kind."""
+    return _Builder(layer, shown).build(text) or Scalar(None, layer, Mark(shown, 1, 1, 1, 1), text="")
+
+
+def is_printable(number: int) -> bool:
+    """Whether a whole number is within the limit that the reader sets."""
+    return number.bit_length() <= MAX_NUMBER * 4
 
 
 def read_scalar(text: str) -> Any:
@@ -344,8 +368,14 @@ def _events(text: str, shown: str) -> Iterator[tuple[str, Any]]:
         place = error.problem_mark or error.context_mark
         mark = Mark(shown, place.line + 1, place.column + 1, place.line + 1, place.column + 2) if place else Mark(shown)
         refuse("yaml-syntax", mark, _one_line(error), "Fix the syntax here.")
-    except (YAMLError, YAMLStreamError) as error:
-        refuse("yaml-syntax", Mark(shown, 1, 1, 1, 1), _one_line(error), "Remove the character.")
+    except (YAMLError, YAMLStreamError, UnicodeEncodeError) as error:
+        found = _UNPRINTABLE.search(text)
+        refuse(
+            "yaml-syntax",
+            _place(text[: found.start()] if found else "", shown),
+            f"the character {found[0]!a} cannot stand in YAML" if found else _one_line(error),
+            "Remove it, or write it as an escape in double quotes.",
+        )
 
 
 def _raw_events(text: str) -> Iterator[tuple[str, Any]]:
