@@ -16,12 +16,12 @@ from omnicfg.passes.deploy import deploy
 from omnicfg.passes.engine_args import engine_args
 from omnicfg.passes.inherit import Chain, inherit
 from omnicfg.passes.override import Override, apply_overrides, parse_overrides
-from omnicfg.passes.pipeline import find_pipeline
+from omnicfg.passes.pipeline import find_pipeline, known_pipeline
 from omnicfg.passes.platform import apply_platform
 from omnicfg.passes.topology import apply_topology
 from omnicfg.plan import Plan
 from omnicfg.tree import Mapping as Tree
-from omnicfg.tree import Mark, Scalar
+from omnicfg.tree import Mark, plain
 
 ProfileName = str | os.PathLike[str]
 
@@ -91,8 +91,8 @@ def pipeline_of(
 ) -> str:
     """The key of the pipeline that the profile configures."""
     asked = next((override for override in overrides if override.route == ("pipeline",)), None)
-    if pipeline is None and asked is not None and isinstance(asked.node, Scalar):
-        pipeline = str(asked.node.value)
+    if pipeline is None and asked is not None:
+        return known_pipeline(plain(asked.node), asked.node.mark)
     return find_pipeline(profile.raw, profile.path, profile.chain, pipeline, model)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from pathlib import Path
 
 from omnicfg.catalog.paths import profiles_dir
@@ -23,16 +24,12 @@ def find_profile(profile: str | Path) -> tuple[Path, str]:
     """
     path = Path(profile)
     text = str(profile)
-    try:
-        exists = path.is_file()
-    except (OSError, ValueError):
-        exists = False
-    if exists:
+    if os.path.isfile(path):  # noqa: PTH113  # false, where Path raises: a name too long for a file
         return path, text
     named = _by_name(text)
     if named is not None:
         return named, named.name
-    if path.is_dir():
+    if os.path.isdir(path):  # noqa: PTH112  # likewise
         raise UsageError(f"`{text}` is a directory", "Name one profile; `omnicfg validate` takes directories.")
     raise UsageError(f"no profile `{text}`: neither a file nor a name of the shipped library", _hint(path))
 

@@ -8,6 +8,7 @@ only the deep-merge keys of the schema merge, everything else is replaced.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Hashable
 from collections.abc import Sequence as SequenceOf
 from pathlib import Path
@@ -60,8 +61,7 @@ def _load(path: Path, shown: str, layer: Layer, chain: Chain, seen: tuple[str, .
             else f"the `base_config` chain is longer than {MAX_CHAIN} files",
             "Let the chain end in a file without `base_config`.",
         )
-    if not base_path.is_file():
-        refuse("bad-base", base.mark, f"the base `{plain(base)}` does not exist", _near_file(base_path))
+    _check_base(base, base_path)
     lower = _load(base_path, base_shown, Layer(LayerKind.BASE, base_path.name), chain, (*seen, identity))
     return merge_documents(lower, document.without("base_config"))
 
@@ -73,6 +73,20 @@ def _base_path(path: Path, shown: str, base: Node) -> tuple[Path, str]:
     if "\0" in value or Path(value).suffix.lower() not in (".yaml", ".yml"):
         refuse("bad-base", base.mark, f"`base_config: {value}` is not a YAML file", "Name a .yaml file.")
     return path.parent / value, os.path.normpath(Path(shown).parent / value)
+
+
+def _check_base(base: Node, path: Path) -> None:
+    """Says of a base that cannot be read where it is asked for, rather than where it would be."""
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        refuse("bad-base", base.mark, f"the base `{plain(base)}` does not exist", _near_file(path))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        refuse("bad-base", base.mark, f"the base `{plain(base)}` cannot be read: {reason}", "Check the path.")
+    if not stat.S_ISREG(mode):
+        what = "directory" if stat.S_ISDIR(mode) else "device or pipe"
+        refuse("bad-base", base.mark, f"the base `{plain(base)}` is a {what}", "Name a YAML file.")
 
 
 def _near_file(missing: Path) -> str:
