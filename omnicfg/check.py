@@ -64,7 +64,7 @@ def check_profile(
         return list(error.diagnostics)
     found: list[Diagnostic] = []
     key = _pipeline(profile, pipeline, overrides, model, found)
-    subject = Subject(profile, key, engine)
+    subject = Subject(profile, key, engine, overrides)
     if key is not None:
         for platform in platforms:
             try:
@@ -98,10 +98,11 @@ def _pipeline(
 
 def run_rules(subject: Subject) -> Iterator[Diagnostic]:
     """Every rule over the documents, the merged profile and the plans of a subject."""
+    documents = subject.documents()
     for module in rule_modules():
         rule = rule_of(module)
         if hasattr(module, "check_document"):
-            for document in subject.profile.chain.documents:
+            for document in documents:
                 yield from _diagnostics(rule, module.check_document(document, subject))
         if hasattr(module, "check_profile"):
             yield from _diagnostics(rule, module.check_profile(subject))
@@ -121,14 +122,14 @@ class Merger:
     def __init__(self, platforms: Sequence[str]) -> None:
         self.platforms = platforms
         self.names: dict[Diagnostic, set[str]] = {}
-        self.seen_in: dict[Diagnostic, dict[str, None]] = {}
+        self.seen_in: dict[Diagnostic, set[str]] = {}
 
     def add(self, profile: ProfileName, found: Iterable[Diagnostic]) -> None:
         for finding in found:
             bare = replace(finding, platform=None)
             platforms = finding.platform.split(",") if finding.platform else [""]
             self.names.setdefault(bare, set()).update(platforms)
-            self.seen_in.setdefault(bare, {})[_file_name(profile)] = None
+            self.seen_in.setdefault(bare, set()).add(_file_name(profile))
 
     def merged(self) -> list[Diagnostic]:
         """The findings in the order of their places."""
@@ -147,8 +148,9 @@ class Merger:
 
     def _placed(self, diagnostic: Diagnostic) -> Diagnostic:
         """A finding in a base that only its derived profiles show names one of them."""
-        profiles = list(self.seen_in[diagnostic])
-        if not diagnostic.path or _file_name(diagnostic.path) in profiles or not Path(diagnostic.path).suffix:
+        profiles = sorted(self.seen_in[diagnostic])
+        is_file = Path(diagnostic.path).suffix and not diagnostic.path.startswith("--")
+        if not is_file or _file_name(diagnostic.path) in profiles:
             return diagnostic
         others = f" and {len(profiles) - 1} more" if len(profiles) > 1 else ""
         return replace(diagnostic, message=f"{diagnostic.message} (in profile {profiles[0]}{others})")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from omnicfg.tree import Mapping, Mark, Node, Route, find, leaves, plain
 
 _STAGE_PARTS: Final = ("engine_args", "runtime", "extras")
+_MAX_DIGITS: Final = 9  # of a position in a list; longer words are keys
 
 
 class StagePlan:
@@ -105,11 +106,10 @@ class Plan:
 
     def find(self, key: str) -> Node | None:
         """The value at ``stages.0.enable_prefix_caching`` or ``async_chunk``, with its history; ``None`` if unset."""
-        steps = tuple(key.split("."))
-        if steps[0] == "stages" and len(steps) > 2 and steps[1].isdecimal():
-            stage = self.stage(int(steps[1]))
-            return None if stage is None else stage.find(_typed(steps[2:]))
-        route = _typed(steps)
+        route = _typed(key.split("."))
+        if route[0] == "stages" and len(route) > 2 and isinstance(route[1], int):
+            stage = self.stage(route[1])
+            return None if stage is None else stage.find(route[2:])
         return find(self.deploy, route) or find(self.tree, route)
 
     def leaves(self) -> Iterator[tuple[Route, Node]]:
@@ -117,5 +117,5 @@ class Plan:
         return leaves(self.tree)
 
 
-def _typed(steps: tuple[str, ...]) -> Route:
-    return tuple(int(step) if step.isdecimal() else step for step in steps)
+def _typed(steps: Iterable[str]) -> Route:
+    return tuple(int(step) if step.isdecimal() and len(step) <= _MAX_DIGITS else step for step in steps)

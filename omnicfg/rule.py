@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Final
@@ -12,6 +12,7 @@ from omnicfg.catalog.capabilities import Situation
 from omnicfg.catalog.upstream import deploy_schema, pipelines
 from omnicfg.compiler import Profile
 from omnicfg.diagnostics import Diagnostic, Severity
+from omnicfg.passes.override import Override, document_of
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.registry import modules_of
 from omnicfg.tree import Mapping, Mark
@@ -52,7 +53,13 @@ class Subject:
     profile: Profile
     pipeline: str | None
     engine: str = DEFAULT_ENGINE
+    overrides: Sequence[Override] = ()
     plans: dict[str, Plan] = field(default_factory=dict)
+
+    def documents(self) -> list[Mapping]:
+        """The files as they were written, and each override that a plan was compiled with as if it were a file."""
+        overrides = self.overrides if self.plans else ()
+        return [*self.profile.chain.documents, *map(document_of, overrides)]
 
     def stage_kind(self, stage_id: object) -> str | None:
         """The execution type of a stage; ``None`` where the pipeline or the stage is unknown."""

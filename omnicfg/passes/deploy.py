@@ -34,11 +34,18 @@ def deploy(raw: Mapping) -> Mapping:
             continue
         _put_field(tree, raw, name, field)
     tree.put("model_runner", model_runner_of(raw) or default_node(deploy_schema().deploy_fields["model_runner"]))
-    tree.put("active_stream_window", _active_stream_window(raw), raw.key_marks.get("active_stream_window"))
-    tree.put("duplex_session", _duplex_session(raw), raw.key_marks.get("duplex_session"))
+    for name in ("active_stream_window", "duplex_session"):
+        tree.put(name, checked_field(raw, name), raw.key_marks.get(name))
     tree.put("stages", _stages(raw), raw.key_marks.get("stages"))
     tree.put("platforms", _or_default(raw, "platforms"), raw.key_marks.get("platforms"))
     return tree
+
+
+def checked_field(raw: Mapping, name: str) -> Node:
+    """A field of the profile as upstream takes it: some are converted, some refused, most are left as they are."""
+    if name == "active_stream_window":
+        return _active_stream_window(raw)
+    return _duplex_session(raw) if name == "duplex_session" else raw.items[name]
 
 
 @functools.cache
@@ -186,8 +193,13 @@ def _put_runtime(stage: Mapping, entry: Mapping, runtime: Mapping, name: str) ->
     node = own if nested is None else over(nested, own, "`runtime` goes over the stage's own keys")
     node = default_node(field) if node is None else node
     if name == "num_replicas":
-        node = _converted(node, int, name, "a whole number", stage.value("stage_id"))
+        node = num_replicas(node, stage.value("stage_id"))
     stage.put(name, node, runtime.key_marks.get(name) or entry.key_marks.get(name))
+
+
+def num_replicas(node: Node, stage_id: Any = None) -> Node:
+    """The value as a whole number, as upstream reads it."""
+    return _converted(node, int, "num_replicas", "a whole number", stage_id)
 
 
 def _engine_extras(entry: Mapping, flat: Mapping) -> Mapping:

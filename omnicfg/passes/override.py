@@ -14,8 +14,9 @@ from typing import Any, Final, NamedTuple
 from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.catalog.vllm_args import known_engine_args
 from omnicfg.near import did_you_mean
-from omnicfg.passes.deploy import default_node
-from omnicfg.passes.read import read_scalar, read_text
+from omnicfg.passes.deploy import checked_field, default_node, num_replicas
+from omnicfg.passes.inherit import expect_mapping
+from omnicfg.passes.read import MAX_DEPTH, is_printable, read_scalar, read_value
 from omnicfg.refusals import refuse
 from omnicfg.secrets import redacted_setting
 from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Scalar, Sequence, deep_merge, dotted, grow, over
@@ -45,15 +46,34 @@ def parse_overrides(overrides: MappingOf[str, Any] | Iterable[str] | None) -> li
     if overrides is None:
         return []
     if isinstance(overrides, MappingOf):
-        return [Override(_route(key, Mark(f"--set {key}")), _api_value(key, value)) for key, value in overrides.items()]
+        return [_from_api(key, value) for key, value in overrides.items()]
     return [_parse_text(text) for text in overrides]
 
 
-def _api_value(key: str, value: Any) -> Node:
-    return grow(value, LAYER, Mark(f"--set {key}"))
+def _from_api(key: Any, value: Any) -> Override:
+    mark = Mark(f"--set {key}")
+    if not isinstance(key, str):
+        refuse("bad-override", mark, f"the key {key!r} is not text", "Write it like `stages.0.max_num_seqs`.")
+    if not _is_plain(value, MAX_DEPTH):
+        kinds = "null, a boolean, a number, text, or lists and mappings of these"
+        refuse("bad-override", mark, f"the value of `{key}` is a {type(value).__name__}; it has to be {kinds}")
+    return Override(_route(key, mark), grow(value, LAYER, mark))
+
+
+def _is_plain(value: Any, depth: int) -> bool:
+    """Whether a value could stand in a YAML file; not so where it nests deeper than a file may."""
+    if isinstance(value, dict):
+        return depth > 0 and all(_is_plain(key, 0) and _is_plain(child, depth - 1) for key, child in value.items())
+    if isinstance(value, list | tuple):
+        return depth > 0 and all(_is_plain(child, depth - 1) for child in value)
+    if isinstance(value, int):
+        return is_printable(value)
+    return value is None or isinstance(value, float | str)
 
 
 def _parse_text(text: str) -> Override:
+    if not isinstance(text, str):
+        refuse("bad-override", Mark("--set"), f"{text!r} is not text", "Write `stages.0.max_num_seqs=8`.")
     safe = redacted_setting(text)
     shown = f"--set {safe if len(safe) <= 120 else safe[:117] + '...'}"
     key, equals, value = text.partition("=")
@@ -61,8 +81,7 @@ def _parse_text(text: str) -> Override:
         refuse("bad-override", Mark(shown), f"`{key}` has no value", "Write `--set stages.0.max_num_seqs=8`.")
     mark = Mark(shown, 1, len(key) + 2, 1, len(text) + 1)
     if value.lstrip()[:1] in ("{", "[", '"', "'"):
-        node = read_text(f"value: {value}", LAYER, shown).items["value"]
-        node = grow_at(node, mark)
+        node = read_value(" " * (len(key) + 1) + value, LAYER, shown)
     else:
         try:
             node = Scalar(read_scalar(value), LAYER, mark, text=value)
@@ -71,25 +90,34 @@ def _parse_text(text: str) -> Override:
     return Override(_route(key, mark), node)
 
 
-def grow_at(node: Node, mark: Mark) -> Node:
-    """The same value, all of it placed at ``mark``."""
-    from omnicfg.tree import plain
-
-    grown = grow(plain(node), LAYER, mark)
-    if isinstance(grown, Scalar) and isinstance(node, Scalar):
-        grown.quoted, grown.text = node.quoted, node.text
-    return grown
-
-
 def _route(key: str, mark: Mark) -> tuple[str, ...]:
     steps = tuple(key.strip().split("."))
-    if not all(steps):
+    if not all(steps) or len(steps) > MAX_DEPTH:
         refuse("bad-override", mark, f"`{key}` is not a path", "Write it like `stages.0.max_num_seqs`.")
     return steps
 
 
+def document_of(override: Override) -> Mapping:
+    """The override as a file that says nothing else, for the rules that look at files."""
+    mark, route = override.node.mark, override.route
+    if route[0] != "stages":
+        return _nested(route, override.node)
+    stage_id, keys = _stage_route(override)
+    entry = _nested(keys, override.node)
+    entry.items = {"stage_id": Scalar(stage_id, LAYER, mark), **entry.items}
+    return Mapping({"stages": Sequence([entry], LAYER, mark)}, LAYER, mark)
+
+
+def _nested(route: tuple[str, ...], node: Node) -> Mapping:
+    *above, last = route
+    tree = Mapping({last: node}, LAYER, node.mark)
+    for step in reversed(above):
+        tree = Mapping({step: tree}, LAYER, node.mark)
+    return tree
+
+
 def apply_overrides(tree: Mapping, overrides: Iterable[Override]) -> Mapping:
-    """The deploy tree with every override on top."""
+    """The deploy tree with every override on top, checked and converted as the values of a file are."""
     result = tree
     for override in overrides:
         apply = _set_stage if override.route[0] == "stages" else _set_top
@@ -113,6 +141,7 @@ def _set_top(tree: Mapping, override: Override) -> Mapping:
         )
     result = tree.copy()
     result.put(name, _placed(tree.items[name], override.route[1:], override.node))
+    result.put(name, checked_field(result, name))
     if name in schema.pipeline_wide:
         result.put("stages", _on_every_stage(tree, name, result.items[name]))
     return result
@@ -190,13 +219,13 @@ def _new_stage(stage_id: int, override: Override) -> Mapping:
 def _stage_with(stage: Mapping, route: tuple[str, ...], node: Node) -> Mapping:
     name = route[0]
     patched = stage.copy()
-    extras = stage.mapping("engine_extras")
+    extras = expect_mapping(stage.items["engine_extras"], "engine_extras")
     beaten = extras.items.get(name)
     if name in stage.items:
         placed = _placed(
             stage.items[name] if beaten is None else over(beaten, stage.items[name], "`engine_extras`"), route[1:], node
         )
-        patched.put(name, placed)
+        patched.put(name, num_replicas(placed) if name == "num_replicas" else placed)
         patched.put("engine_extras", extras.without(name))
     else:
         own = extras.copy()
@@ -207,8 +236,7 @@ def _stage_with(stage: Mapping, route: tuple[str, ...], node: Node) -> Mapping:
 
 def _placed(current: Node | None, route: tuple[str, ...], node: Node) -> Node:
     """``node`` put at ``route`` below ``current``; mappings on the way are merged, anything else is replaced."""
-    for step in reversed(route):
-        node = Mapping({step: node}, LAYER, node.mark)
+    node = _nested(route, node) if route else node
     if isinstance(current, Mapping) and isinstance(node, Mapping):
         return deep_merge(current, node, _REASON)
     return over(node, current, _REASON)

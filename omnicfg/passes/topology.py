@@ -14,6 +14,7 @@ from typing import Any
 
 from omnicfg.catalog.upstream import VLLM_OMNI, deploy_schema, pipelines
 from omnicfg.passes.deploy import default_node
+from omnicfg.passes.inherit import stage_id_of
 from omnicfg.refusals import refuse
 from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Scalar, Sequence, grow, over, plain
 
@@ -69,7 +70,7 @@ def _line(file: str, line: int) -> Mark:
 
 
 def _stages_by_id(tree: Mapping) -> dict[Hashable, Mapping]:
-    return {stage.value("stage_id"): stage for stage in tree.sequence("stages").mappings()}
+    return {stage_id_of(stage): stage for stage in tree.sequence("stages").mappings()}
 
 
 def _check_runner(tree: Mapping, platform: str) -> None:

@@ -38,7 +38,8 @@ stages:
 def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
     """Every reference of every stage."""
     del subject
-    defined = plan.deploy.value("connectors") or {}
+    connectors = plan.deploy.items["connectors"]
+    defined = connectors.items if isinstance(connectors, Mapping) else {}
     for stage in plan.stages:
         for side in ("input_connectors", "output_connectors"):
             references = stage.extras.items.get(side)

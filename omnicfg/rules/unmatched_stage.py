@@ -55,10 +55,9 @@ def _entries(stages: Node | None, ids: list[int], pipeline: str, platform: str |
         known = ", ".join(str(stage_id) for stage_id in ids)
         written = f'"{node.value}"' if isinstance(node.value, str) else node.value
         text = node.value.strip() if isinstance(node.value, str) else ""
-        quoted = text.isdecimal() and int(text) in ids
         yield Finding(
             node.mark,
             f"stage_id {written} matches no stage of pipeline {pipeline}, so the whole entry is dropped",
-            f"Write `stage_id: {int(text)}` without quotes." if quoted else f"Its stages are {known}.",
+            f"Write `stage_id: {text}` without quotes." if text in map(str, ids) else f"Its stages are {known}.",
             platform=platform,
         )
