@@ -16,15 +16,14 @@ import tempfile
 import threading
 import time
 import urllib.request
-import uuid
 from pathlib import Path
 from typing import IO, Any, Final
+
+from omnicfg.serve.processes import children, session_members
 
 PROFILE: Final = "tiny-omni"
 REAL_PROFILE: Final = "minicpmo_4_5_turn"
 OMNICFG: Final = (sys.executable, "-m", "omnicfg.cli")
-MARK: Final = "OMNICFG_DEMO"
-"""An environment variable that everything which the demo starts inherits: a process that still has it is left over."""
 
 SHARED_PREFIX: Final = (
     "You answer the visitors of a small library by the river. It opens at nine and closes at six, on Sundays it stays "
@@ -49,7 +48,7 @@ def main() -> int:
     with Server() as server:
         first, second = ask(server.url)
         hits, queries = cache_counters(server.url)
-    leftovers = marked_processes(server.mark)
+    leftovers = left_of(server.session)
     print(f"\nPrefix cache: {second} of the second prompt's tokens were not computed again ({first} of the first's).")
     print(f"The server counts {hits} hits among {queries} prompt tokens.")
     print(f"Server stopped with status {server.status}; {len(leftovers)} processes left.")
@@ -126,15 +125,15 @@ class Server:
     """``omnicfg serve`` on a free loopback port, for the length of a ``with`` block."""
 
     def __init__(self) -> None:
-        self.mark = uuid.uuid4().hex
         self.url = ""
+        self.session = 0
         self.status: int | None = None
         self.log = Path(tempfile.mkdtemp(prefix="omnicfg-demo-")) / "server.log"
 
     def __enter__(self) -> Server:
         words = ("serve", PROFILE, "--port", "0")
         print(f"\n$ omnicfg {' '.join(words)}        # the server's own messages: {self.log}", flush=True)
-        environment = {**os.environ, MARK: self.mark}
+        environment = {**os.environ, "VLLM_NO_USAGE_STATS": "1"}  # the demo reports to nobody
         self.process = subprocess.Popen(
             [*OMNICFG, *words], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -149,6 +148,7 @@ class Server:
             raise SystemExit(f"the server did not start; the end of its messages:\n{self._last_messages()}")
         print(line, end="", flush=True)
         self.url = ready[0]
+        [self.session] = children(self.process.pid)  # vLLM leads a session of its own
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -176,22 +176,11 @@ class Server:
         return "".join(self.log.read_text(encoding="utf-8").splitlines(keepends=True)[-30:])
 
 
-def marked_processes(mark: str, patience_s: float = 5.0) -> list[int]:
-    """The processes that still carry the mark after ``patience_s`` seconds; none where there is no /proc."""
+def left_of(session: int, patience_s: float = 5.0) -> list[int]:
+    """The processes of a session that are still there after ``patience_s`` seconds."""
     deadline = time.monotonic() + patience_s
-    while (found := _marked(f"{MARK}={mark}".encode())) and time.monotonic() < deadline:
+    while (found := session_members(session)) and time.monotonic() < deadline:
         time.sleep(0.1)
-    return found
-
-
-def _marked(setting: bytes) -> list[int]:
-    found: list[int] = []
-    for entry in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if setting in entry.read_bytes().split(b"\0"):
-                found.append(int(entry.parent.name))
-        except OSError:
-            continue
     return found
 
 

@@ -18,12 +18,12 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Final, Self
 
 from omnicfg.errors import ServeError
 from omnicfg.serve.launch import Launch
+from omnicfg.serve.processes import session_members
 
 _STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _POLL_S: Final = 0.25
@@ -197,28 +197,3 @@ def _end_session(process: subprocess.Popen[bytes]) -> None:
 def _kill(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-
-
-def session_members(session: int) -> list[int]:
-    """The living processes of a session (zombies are not); those of its first process group where there is no
-    /proc.
-    """
-    processes = Path("/proc")
-    if not (processes / "self/stat").exists():
-        return _group_members(session)
-    return [int(entry.name) for entry in processes.iterdir() if entry.name.isdecimal() and _lives_in(entry, session)]
-
-
-def _lives_in(entry: Path, session: int) -> bool:
-    try:
-        stat = (entry / "stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:  # it has just ended
-        return False
-    state, _parent, _group, its_session = stat.rpartition(")")[2].split()[:4]
-    return int(its_session) == session and state not in "ZX"
-
-
-def _group_members(group: int) -> list[int]:
-    listing = subprocess.run(["ps", "-A", "-o", "pid=,pgid=,stat="], capture_output=True, text=True, check=False)
-    rows = (line.split() for line in listing.stdout.splitlines())
-    return [int(pid) for pid, its_group, state in rows if int(its_group) == group and not state.startswith("Z")]

@@ -17,8 +17,9 @@ from typing import Any
 
 import pytest
 
-from omnicfg.demo import SHARED_PREFIX, cache_counters, marked_processes
+from omnicfg.demo import SHARED_PREFIX, cache_counters, left_of
 from omnicfg.serve.machine import installed_vllm
+from omnicfg.serve.processes import children, session_members
 
 pytestmark = [
     pytest.mark.slow,
@@ -33,8 +34,7 @@ class Served:
 
     def __init__(self, log: Path, *words: str) -> None:
         self.log = log
-        self.mark = log.parent.name
-        environment = {**os.environ, "OMNICFG_DEMO": self.mark, "VLLM_NO_USAGE_STATS": "1"}
+        environment = {**os.environ, "VLLM_NO_USAGE_STATS": "1"}
         command = [sys.executable, "-m", "omnicfg.cli", "serve", "tiny-omni", "--port", "0", *words]
         with log.open("w") as messages:
             self.process = subprocess.Popen(
@@ -48,6 +48,7 @@ class Served:
         found = re.search(r"http://\S+(?=/v1)", self.announced)
         assert found, f"not ready:\n{log.read_text()[-4000:]}"
         self.url = found[0]
+        [self.session] = children(self.process.pid)
 
     def stop(self) -> int:
         """The exit status after Ctrl-C."""
@@ -55,7 +56,7 @@ class Served:
         return self.process.wait(timeout=90)
 
     def leftovers(self) -> list[int]:
-        return marked_processes(self.mark)
+        return left_of(self.session)
 
 
 @pytest.fixture(scope="module")
@@ -98,9 +99,7 @@ def test_a_hit_changes_nothing_about_the_answer(client: Any) -> None:
     assert warm.choices[0].message.content == cold.choices[0].message.content
 
 
-@pytest.mark.parametrize(
-    ("options", "tokens"), [({}, 64), ({"max_tokens": 5}, 5), ({"max_completion_tokens": 80}, 80)]
-)
+@pytest.mark.parametrize(("options", "tokens"), [({}, 64), ({"max_tokens": 5}, 5), ({"max_completion_tokens": 80}, 80)])
 def test_the_profiles_defaults_hold_until_a_request_says_otherwise(
     client: Any, options: dict[str, int], tokens: int
 ) -> None:
@@ -180,13 +179,7 @@ def test_a_killed_engine_ends_the_server_with_an_error(tmp_path: Path) -> None:
 
 
 def engine_process(served: Served) -> int:
-    """The engine core's process, which vLLM names."""
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            title = (entry / "cmdline").read_bytes().replace(b"\0", b" ")
-            marked = f"OMNICFG_DEMO={served.mark}".encode() in (entry / "environ").read_bytes()
-        except OSError:
-            continue
-        if marked and b"EngineCore" in title:
-            return int(entry.name)
-    raise AssertionError("no engine core is running")
+    """The process of the engine core, by the title that vLLM gives it."""
+    titles = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in session_members(served.session)}
+    [engine] = [pid for pid, title in titles.items() if b"EngineCore" in title]
+    return engine

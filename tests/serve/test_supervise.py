@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from omnicfg.serve.preflight import free_port
-from omnicfg.serve.supervise import Address, session_members
+from omnicfg.serve.processes import children, session_members
+from omnicfg.serve.supervise import Address
 
 Start = Callable[..., "Supervised"]
 
@@ -162,6 +163,7 @@ def test_a_session_is_found_whatever_became_of_its_leader() -> None:
     )
     orphan = int(leader.communicate()[0])
     assert session_members(leader.pid) == [orphan]
+    assert children(leader.pid) == []
     os.kill(orphan, signal.SIGKILL)
     assert is_gone(orphan)
     assert session_members(leader.pid) == []
