@@ -280,11 +280,10 @@ class RowReceiver:
         return [*self._rows(frame), *(Finished(*one) for one in frame.get("finished", ()))]
 
     def close(self) -> None:
-        """Disconnect; the engine notices at once."""
-        self._give_back()
+        """Disconnect; the engine notices at once. Any thread may call this; the ring goes when nobody views it."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
-        with contextlib.suppress(BufferError):  # someone still holds a view of the ring
-            self._ring.close()
 
     def __enter__(self) -> Self:
         return self

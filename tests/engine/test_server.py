@@ -188,5 +188,4 @@ def test_a_worker_that_dies_fails_requests_and_ends_the_server(server: Server) -
         client.join(timeout=60)
     assert len(statuses) == 2
     assert all(status >= 500 for status in statuses)
-    server.process.wait(timeout=60)
-    assert server.process.returncode != 0
+    server.process.wait(timeout=60)  # with exit code 0, by vLLM 0.32.0: whoever started it has to know better
