@@ -8,6 +8,7 @@ stack, so that size, depth and alias expansion are bounded before anything is bu
 
 from __future__ import annotations
 
+import functools
 import re
 import stat
 from collections.abc import Callable, Hashable, Iterator
@@ -25,36 +26,29 @@ MAX_NUMBER: Final = 3000  # characters; whatever the notation, such a number has
 _STR: Final = "tag:yaml.org,2002:str"
 _CORE: Final = "tag:yaml.org,2002:"
 
-# YAML 1.1's implicit types in the order in which the upstream reader tries them.
-_IMPLICIT: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
-    ("bool", re.compile(r"(?:yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)\Z")),
-    (
-        "float",
-        re.compile(
-            r"(?:[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?"
-            r"|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?"
-            r"|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*"
-            r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"
-        ),
-    ),
-    (
-        "int",
-        re.compile(
-            r"(?:[-+]?0b[0-1_]+|[-+]?0[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+"
-            r"|[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+)\Z"
-        ),
-    ),
-    ("null", re.compile(r"(?:~|null|Null|NULL|)\Z")),
-    (
-        "float",
-        re.compile(
-            r"(?:[-+]?[0-9]+(?:_[0-9]+)*\.[0-9_]*(?:[eE][-+]?[0-9]+)?"
-            r"|[-+]?[0-9]+(?:_[0-9]+)*[eE][-+]?[0-9]+"
-            r"|\.[0-9]+(?:_[0-9]+)*(?:[eE][-+][0-9]+)?"
-            r"|[-+]?[0-9]+(?:_[0-9]+)*(?::[0-5]?[0-9])+\.[0-9_]*)\Z"
-        ),
-    ),
+# YAML 1.1's implicit types. Words first: they are no numbers, so the order among the kinds stays upstream's.
+_WORDS: Final[dict[str, bool | None]] = {
+    **dict.fromkeys(("yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
+    **dict.fromkeys(("no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
+    **dict.fromkeys(("~", "null", "Null", "NULL", ""), None),
+}
+_FLOAT: Final = (
+    r"(?:[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?"
+    r"|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?"
+    r"|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*"
+    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"
 )
+_INT: Final = (
+    r"(?:[-+]?0b[0-1_]+|[-+]?0[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+"
+    r"|[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+)\Z"
+)
+_WIDE_FLOAT: Final = (
+    r"(?:[-+]?[0-9]+(?:_[0-9]+)*\.[0-9_]*(?:[eE][-+]?[0-9]+)?"
+    r"|[-+]?[0-9]+(?:_[0-9]+)*[eE][-+]?[0-9]+"
+    r"|\.[0-9]+(?:_[0-9]+)*(?:[eE][-+][0-9]+)?"
+    r"|[-+]?[0-9]+(?:_[0-9]+)*(?::[0-5]?[0-9])+\.[0-9_]*)\Z"
+)
+_NUMBERS: Final = (("float", _FLOAT), ("int", _INT), ("float", _WIDE_FLOAT))
 # YAML 1.1's printable characters and line breaks (https://yaml.org/spec/1.1/#c-printable, #b-generic).
 _UNPRINTABLE: Final = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BREAK: Final = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
@@ -129,12 +123,32 @@ def is_printable(number: int) -> bool:
 
 def read_scalar(text: str) -> Any:
     """The value of a plain YAML scalar as upstream reads it. Raises ``ValueError`` where upstream's reader does."""
-    if text and text[0] not in _PLAIN_START:
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in _PLAIN_START:
         return text
-    for kind, pattern in _IMPLICIT:
-        if pattern.match(text):
+    simple = _simple_number(text)
+    if simple is not None:
+        return simple
+    for kind, pattern in _NUMBERS:
+        if _compiled(pattern).match(text):
             return _construct(kind, text)
     return text
+
+
+def _simple_number(text: str) -> int | float | None:
+    """A number as nearly all profiles write them, ``8`` or ``0.9``, without the patterns (slow to compile)."""
+    whole, dot, fraction = text.partition(".")
+    if not text.isascii() or not whole.isdecimal() or len(text) > MAX_NUMBER:
+        return None
+    if dot:
+        return float(text) if fraction.isdecimal() else None
+    return int(text) if text[0] != "0" else None
+
+
+@functools.cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
 
 
 def _construct(kind: str, text: str) -> Any:
