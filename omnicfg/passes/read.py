@@ -380,8 +380,7 @@ def _events(text: str, shown: str) -> Iterator[tuple[str, Any]]:
         yield from _raw_events(text)
     except MarkedYAMLError as error:
         place = error.problem_mark or error.context_mark
-        mark = Mark(shown, place.line + 1, place.column + 1, place.line + 1, place.column + 2) if place else Mark(shown)
-        refuse("yaml-syntax", mark, _one_line(error), "Fix the syntax here.")
+        refuse("yaml-syntax", _problem(place, text, shown), _one_line(error), "Fix the syntax here.")
     except (YAMLError, YAMLStreamError, UnicodeEncodeError) as error:
         found = _UNPRINTABLE.search(text)
         refuse(
@@ -390,6 +389,16 @@ def _events(text: str, shown: str) -> Iterator[tuple[str, Any]]:
             f"the character {found[0]!a} cannot stand in YAML" if found else _one_line(error),
             "Remove it, or write it as an escape in double quotes.",
         )
+
+
+def _problem(place: Any, text: str, shown: str) -> Mark:
+    """Where the parser saw a problem; the end of the last line where it saw that something is missing at the end."""
+    if place is None:
+        return Mark(shown)
+    lines = _BREAK.split(text.rstrip())
+    if place.line >= len(lines):
+        return _place(text.rstrip(), shown)
+    return Mark(shown, place.line + 1, place.column + 1, place.line + 1, place.column + 2)
 
 
 def _raw_events(text: str) -> Iterator[tuple[str, Any]]:
