@@ -1,0 +1,1 @@
+"""The documentation: its commands and its examples are run, its links followed."""
