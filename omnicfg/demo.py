@@ -32,7 +32,7 @@ SHARED_PREFIX: Final = (
 ) * 3
 QUESTIONS: Final = ("What time does the library open?", "Where do I find the maps?")
 
-_START_S: Final = 240.0
+_START_S: Final = 600.0
 _STOP_S: Final = 60.0
 
 

@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.skipif(installed_vllm() is None, reason="needs the extra cpu or cuda"),
 ]
 
-START_S = 300.0
+START_S = 600.0
 
 
 class Served:
