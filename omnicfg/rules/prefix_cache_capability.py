@@ -23,8 +23,7 @@ RULE = Rule(
     ),
     bad="""\
 pipeline: qwen3_omni_moe
-async_chunk: true
-model_runner: v2
+session_mode: duplex
 stages:
   - stage_id: 0
     enable_prefix_caching: true
@@ -33,8 +32,7 @@ stages:
 """,
     good="""\
 pipeline: qwen3_omni_moe
-async_chunk: true
-model_runner: v2
+session_mode: duplex
 stages:
   - stage_id: 0
     enable_prefix_caching: false

@@ -24,10 +24,22 @@ RULE = Rule(
     bad="""\
 pipeline: cosyvoice3
 model_runner: v2
+platforms:
+  npu: {model_runner: v1}
+  xpu: {model_runner: v1}
+stages:
+  - stage_id: 0
+    enable_prefix_caching: false
 """,
     good="""\
 pipeline: cosyvoice3
 model_runner: v1
+platforms:
+  npu: {model_runner: v1}
+  xpu: {model_runner: v1}
+stages:
+  - stage_id: 0
+    enable_prefix_caching: false
 """,
 )
 

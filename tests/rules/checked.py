@@ -1,0 +1,21 @@
+"""How the tests of the rules ask: a profile written as text, its findings as short tuples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import omnicfg
+from omnicfg.diagnostics import Diagnostic
+
+Summary = tuple[int, int, str]
+
+
+def findings(profile: Path, code: str, **options: Any) -> list[Diagnostic]:
+    """The findings of one rule about a profile."""
+    return [found for found in omnicfg.validate(profile, **options) if found.code == code]
+
+
+def told(profile: Path, code: str, **options: Any) -> list[Summary]:
+    """Line, column and message of the findings of one rule."""
+    return [(found.line, found.column, found.message) for found in findings(profile, code, **options)]

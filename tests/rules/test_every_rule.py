@@ -1,0 +1,91 @@
+"""What holds for every rule: its page is true, its code is its own."""
+
+from __future__ import annotations
+
+import re
+from types import ModuleType
+
+import pytest
+
+import omnicfg
+from omnicfg.diagnostics import Severity
+from omnicfg.refusals import REFUSALS
+from omnicfg.rule import rule_modules, rule_of
+from tests.conftest import WriteProfile
+
+RULES = [pytest.param(module, id=f"{rule_of(module).code}-{rule_of(module).name}") for module in rule_modules()]
+
+
+@pytest.mark.parametrize("module", RULES)
+def test_the_bad_example_breaks_this_rule_and_no_other(profile_file: WriteProfile, module: ModuleType) -> None:
+    rule = rule_of(module)
+    found = omnicfg.validate(profile_file(rule.bad))
+    own = [finding for finding in found if finding.code == rule.code]
+    assert own
+    assert {(finding.name, finding.severity) for finding in own} == {(rule.name, rule.severity)}
+    assert [finding for finding in found if finding.code != rule.code and finding.severity is Severity.ERROR] == []
+
+
+@pytest.mark.parametrize("module", RULES)
+def test_the_bad_example_is_pointed_at(profile_file: WriteProfile, module: ModuleType) -> None:
+    rule = rule_of(module)
+    path = profile_file(rule.bad)
+    lines = rule.bad.splitlines()
+    for finding in omnicfg.validate(path):
+        assert finding.path == str(path)
+        assert 1 <= finding.line <= len(lines)
+        assert 1 <= finding.column <= len(lines[finding.line - 1])
+        assert (finding.end_line, finding.end_column) > (finding.line, finding.column)
+
+
+@pytest.mark.parametrize("module", RULES)
+def test_the_good_example_is_clean(profile_file: WriteProfile, module: ModuleType) -> None:
+    assert omnicfg.validate(profile_file(rule_of(module).good)) == []
+
+
+@pytest.mark.parametrize("module", RULES)
+def test_the_page_is_written(module: ModuleType) -> None:
+    rule = rule_of(module)
+    assert module.__doc__ is not None
+    assert module.__doc__.startswith(f"{rule.code}: ")
+    for sentence in (rule.what, rule.why):
+        assert sentence.endswith(".")
+    for example in (rule.bad, rule.good):
+        assert example.startswith("pipeline: ")
+        assert example.endswith("\n")
+
+
+@pytest.mark.parametrize("module", RULES)
+def test_a_rule_looks_at_something(module: ModuleType) -> None:
+    checks = [name for name in vars(module) if name.startswith("check_")]
+    assert checks
+    assert set(checks) <= {"check_document", "check_profile", "check_plan"}
+
+
+def test_codes_and_names_are_unique_and_stable() -> None:
+    codes = [rule_of(module).code for module in rule_modules()] + [refusal.code for refusal in REFUSALS.values()]
+    names = [rule_of(module).name for module in rule_modules()] + list(REFUSALS)
+    assert len(set(codes)) == len(codes)
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"OC[0-9]{3}", code) for code in codes)
+    assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*", name) for name in names)
+
+
+def test_the_rules() -> None:
+    assert {rule_of(module).code: rule_of(module).name for module in rule_modules()} == {
+        "OC101": "unknown-key",
+        "OC102": "wrong-type",
+        "OC103": "quoted-scalar",
+        "OC104": "dead-key",
+        "OC105": "out-of-range",
+        "OC201": "unmatched-stage",
+        "OC202": "unknown-platform",
+        "OC401": "undefined-connector",
+        "OC402": "unreferenced-connector",
+        "OC403": "session-mode-not-served",
+        "OC501": "prefix-cache-capability",
+        "OC502": "mode-capability",
+        "OC601": "device-memory",
+        "OC602": "device-count",
+        "OC603": "batch-size",
+    }
