@@ -177,7 +177,7 @@ def test_help_is_short_and_there(release: dict[str, Any]) -> None:
         assert len(record["help"]) <= 602, name
         assert record["help"].strip() == record["help"], name
         assert "\n\n" not in record["help"], name
-        assert record["help"] or not record["flags"] or name == "enable_prompt_embeds", name
+        assert record["help"] or not record["flags"], name
 
 
 @each_release
