@@ -13,12 +13,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from omnicfg.export.docs_api import fields, functions
 from omnicfg.export.docs_cli import cli_page
 from omnicfg.export.docs_reference import profile_page, record_fields, scope_page
 from omnicfg.export.docs_rules import rule_pages
 
 _SECTIONS: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
     "capability-records.md": {"record-fields": record_fields},
+    "python-api.md": {
+        "functions": functions,
+        "diagnostic": lambda: fields("Diagnostic"),
+        "change": lambda: fields("Change"),
+    },
 }
 _RULES: Final = "rules"
 
