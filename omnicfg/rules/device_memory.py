@@ -9,7 +9,7 @@ from omnicfg.diagnostics import Severity
 from omnicfg.placement import placement_of
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.rule import Finding, Rule, Subject
-from omnicfg.tree import Mark, Node
+from omnicfg.tree import LayerKind, Node
 
 RULE = Rule(
     code="OC601",
@@ -53,40 +53,31 @@ class Share(NamedTuple):
     stage: StagePlan
     replica: int
     share: float
-    node: Node
+    settings: list[Node]
+    """What decides it, the setting of the file on top first."""
 
 
 def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
-    """The sum on every device, reported at the largest share (of those that the profile sets itself, if any)."""
+    """The sum on every device, reported at the largest of the shares that were set last: in the file on top."""
     del subject
     for device, shares in shares_by_device(plan).items():
         total = sum(share.share for share in shares)
         if total <= 1 + _ROUNDING or len(shares) < 2:
             continue
-        blamed = max(shares, key=lambda share: (_is_own(plan, share), share.share, -share.stage.stage_id))
+        blamed = max(shares, key=lambda share: (_rank(plan, share.settings[0]), share.share, -share.stage.stage_id))
         parts = " + ".join(f"{share.share:g} (stage {share.stage.stage_id})" for share in shares)
         yield Finding(
-            _mark(plan, blamed),
+            blamed.settings[0].mark,
             f"device {device} is asked for {parts} = {total:g} of its memory",
             "Lower the shares to 1.0 together, or place a stage on another device.",
             blamed.stage.stage_id,
         )
 
 
-def _settings(share: Share) -> list[Node]:
-    """What decides a share, the share itself first."""
-    runtime = share.stage.runtime
-    return [share.node, runtime.items["devices"], runtime.items["num_replicas"]]
-
-
-def _is_own(plan: Plan, share: Share) -> bool:
-    return any(node.mark.file == plan.profile for node in _settings(share))
-
-
-def _mark(plan: Plan, share: Share) -> Mark:
-    """The setting that lies in the profile itself, not in its base: that is where the sum went wrong."""
-    own = [node.mark for node in _settings(share) if node.mark.file == plan.profile]
-    return own[0] if own else share.node.mark
+def _rank(plan: Plan, node: Node) -> int:
+    """How near to the top of the chain a setting lies: there is where the sum went wrong."""
+    tops = {LayerKind.OVERRIDE: 3, LayerKind.OVERLAY: 2}
+    return tops.get(node.layer.kind, 1 if node.mark.file == plan.profile else 0)
 
 
 def shares_by_device(plan: Plan) -> dict[int, list[Share]]:
@@ -98,8 +89,10 @@ def shares_by_device(plan: Plan) -> dict[int, list[Share]]:
         share = stage.arg("gpu_memory_utilization")
         if placement is None or node is None or not isinstance(share, int | float) or isinstance(share, bool):
             continue
+        settings = [node, stage.runtime.items["devices"], stage.runtime.items["num_replicas"]]
+        settings.sort(key=lambda setting: -_rank(plan, setting))
         replicas = placement.replicas or (placement.ids,)
         for replica, devices in enumerate(replicas):
             for device in devices:
-                shares.setdefault(device, []).append(Share(stage, replica, float(share), node))
+                shares.setdefault(device, []).append(Share(stage, replica, float(share), settings))
     return dict(sorted(shares.items()))

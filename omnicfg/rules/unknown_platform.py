@@ -19,6 +19,8 @@ RULE = Rule(
     bad="""\
 pipeline: qwen3_tts
 async_chunk: false
+stages:
+  - stage_id: 0
 platforms:
   NPU:
     stages: [{stage_id: 0, max_num_seqs: 1}]
@@ -26,6 +28,8 @@ platforms:
     good="""\
 pipeline: qwen3_tts
 async_chunk: false
+stages:
+  - stage_id: 0
 platforms:
   npu:
     stages: [{stage_id: 0, max_num_seqs: 1}]

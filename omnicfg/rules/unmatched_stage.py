@@ -13,7 +13,10 @@ RULE = Rule(
     code="OC201",
     name="unmatched-stage",
     severity=Severity.ERROR,
-    what="A stage entry whose `stage_id` matches no stage of the pipeline, in `stages` or in a platform block.",
+    what=(
+        "A stage entry whose `stage_id` matches no stage of the pipeline, in `stages` or in a platform block; or an "
+        "entry of a platform block for a stage that `stages` does not list."
+    ),
     why=(
         "vLLM-Omni drops such entries without a word, and with them everything that they set. An id in quotes is the "
         'commonest case: `stage_id: "0"` is text and matches nothing.'
@@ -40,17 +43,44 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
     if subject.pipeline is None:
         return
     ids = [stage["stage_id"] for stage in pipelines()[subject.pipeline]["stages"]]
-    yield from _entries(document.items.get("stages"), ids, subject.pipeline, None)
+    yield from _unmatched(_ids_in(document.items.get("stages")), ids, subject.pipeline, None)
+    for name, nodes in _platform_ids(document):
+        yield from _unmatched(nodes, ids, subject.pipeline, name)
+
+
+def check_profile(subject: Subject) -> Iterator[Finding]:
+    """The entries of platform blocks against the stages that the merged profile lists."""
+    if subject.pipeline is None:
+        return
+    ids = [stage["stage_id"] for stage in pipelines()[subject.pipeline]["stages"]]
+    listed = [node.value for node in _ids_in(subject.profile.deploy.items["stages"])]
+    for name, nodes in _platform_ids(subject.profile.deploy):
+        for node in nodes:
+            if node.value in ids and node.value not in listed:
+                yield Finding(
+                    node.mark,
+                    f"`stages` lists no stage {node.value}, so what the {name} block sets for it is dropped",
+                    f"Add `- stage_id: {node.value}` to `stages`.",
+                    platform=name,
+                )
+
+
+def _platform_ids(document: Mapping) -> Iterator[tuple[str, list[Scalar]]]:
     platforms = document.items.get("platforms")
     for name, block in platforms.items.items() if isinstance(platforms, Mapping) else ():
         if isinstance(name, str) and name in deploy_schema().platforms and isinstance(block, Mapping):
-            yield from _entries(block.items.get("stages"), ids, subject.pipeline, name)
+            yield name, _ids_in(block.items.get("stages"))
 
 
-def _entries(stages: Node | None, ids: list[int], pipeline: str, platform: str | None) -> Iterator[Finding]:
-    for entry in stages.items if isinstance(stages, Sequence) else ():
-        node = entry.items.get("stage_id") if isinstance(entry, Mapping) else None
-        if not isinstance(node, Scalar) or (node.value in ids and not isinstance(node.value, bool)):
+def _ids_in(stages: Node | None) -> list[Scalar]:
+    entries = stages.mappings() if isinstance(stages, Sequence) else ()
+    nodes = (entry.items.get("stage_id") for entry in entries)
+    return [node for node in nodes if isinstance(node, Scalar)]
+
+
+def _unmatched(nodes: list[Scalar], ids: list[int], pipeline: str, platform: str | None) -> Iterator[Finding]:
+    for node in nodes:
+        if node.value in ids:
             continue
         known = ", ".join(str(stage_id) for stage_id in ids)
         written = f'"{node.value}"' if isinstance(node.value, str) else node.value

@@ -1,0 +1,175 @@
+"""OC601, OC602 and OC603: memory, device lists and batch sizes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import WriteProfile
+from tests.rules.checked import findings, told
+
+HEAD = "pipeline: qwen3_tts\nasync_chunk: false\nstages:\n"
+
+
+def stage(stage_id: int, **settings: object) -> str:
+    return "  - {" + ", ".join(f"{key}: {value}" for key, value in {"stage_id": stage_id, **settings}.items()) + "}\n"
+
+
+# ----------------------------------------------------------------------------------------------------- memory
+def test_memory_is_summed_over_stages(profile_file: WriteProfile) -> None:
+    text = (
+        HEAD + stage(0, devices="'0'", gpu_memory_utilization=0.8) + stage(1, devices="'0'", gpu_memory_utilization=0.4)
+    )
+    assert told(profile_file(text), "OC601") == [
+        (4, 57, "device 0 is asked for 0.8 (stage 0) + 0.4 (stage 1) = 1.2 of its memory")
+    ]
+
+
+def test_exactly_all_of_a_device_is_allowed(profile_file: WriteProfile) -> None:
+    text = (
+        HEAD + stage(0, devices="'0'", gpu_memory_utilization=0.7) + stage(1, devices="'0'", gpu_memory_utilization=0.3)
+    )
+    assert told(profile_file(text), "OC601") == []
+
+
+def test_memory_is_summed_over_replicas(profile_file: WriteProfile) -> None:
+    """The template `"0"` of a stage with two replicas takes devices 0 and 1."""
+    text = (
+        HEAD
+        + stage(0, devices="'1'", gpu_memory_utilization=0.6)
+        + stage(1, devices="'0'", num_replicas=2, gpu_memory_utilization=0.5)
+    )
+    assert told(profile_file(text), "OC601") == [
+        (4, 57, "device 1 is asked for 0.6 (stage 0) + 0.5 (stage 1) = 1.1 of its memory")
+    ]
+
+
+def test_the_profile_is_blamed_rather_than_its_base(profile_file: WriteProfile) -> None:
+    profile_file(HEAD + stage(0, devices="'0'", gpu_memory_utilization=0.9) + stage(1, devices="'1'"), "base.yaml")
+    top = profile_file(
+        "base_config: base.yaml\nstages:\n" + stage(1, devices="'0'", gpu_memory_utilization=0.2), "top.yaml"
+    )
+    (found,) = findings(top, "OC601")
+    assert (found.path, found.line, found.column, found.stage_id) == (str(top), 3, 57, 1)
+
+
+def test_memory_on_one_platform(profile_file: WriteProfile) -> None:
+    text = (
+        HEAD
+        + stage(0, devices="'0'", gpu_memory_utilization=0.5)
+        + stage(1, devices="'0'", gpu_memory_utilization=0.5)
+        + "platforms:\n  npu:\n    stages:\n      - {stage_id: 1, gpu_memory_utilization: 0.7}\n"
+    )
+    (found,) = findings(profile_file(text), "OC601")
+    assert (found.line, found.column, found.platform, found.stage_id) == (9, 47, "npu", 1)
+
+
+def test_a_setting_that_asks_for_too_much(profile_file: WriteProfile) -> None:
+    text = (
+        HEAD + stage(0, devices="'0'", gpu_memory_utilization=0.5) + stage(1, devices="'0'", gpu_memory_utilization=0.5)
+    )
+    (found,) = findings(profile_file(text), "OC601", overrides=["stages.1.gpu_memory_utilization=0.6"])
+    assert (found.path, found.line, found.column) == ("--set stages.1.gpu_memory_utilization=0.6", 1, 33)
+
+
+def test_stages_without_devices_or_without_a_share_are_left_out(profile_file: WriteProfile) -> None:
+    text = HEAD + stage(0, gpu_memory_utilization=0.9) + stage(1, devices="'0'", gpu_memory_utilization=0.9)
+    assert told(profile_file(text), "OC601") == []
+
+
+# ---------------------------------------------------------------------------------------------------- devices
+@pytest.mark.parametrize(
+    ("settings", "message", "help_text"),
+    [
+        (
+            {"devices": "'0'", "tensor_parallel_size": 2},
+            "stage 0 lists 1 device(s) and needs 2 (TP 2 · PP 1 · DP 1)",
+            "List 2 device(s), or change the parallel sizes.",
+        ),
+        (
+            {"devices": "'0,1'"},
+            "stage 0 lists 2 device(s) and needs 1 (TP 1 · PP 1 · DP 1)",
+            "List 1 device(s), or change the parallel sizes.",
+        ),
+        (
+            {"devices": "'0,1,2'", "num_replicas": 2},
+            "stage 0 lists 3 device(s) and needs 1 (TP 1 · PP 1 · DP 1) for each of 2 replicas",
+            'List all 2 devices, or the template `"0"` that each replica repeats.',
+        ),
+        (
+            {"devices": "'4,5'", "tensor_parallel_size": 2, "num_replicas": 2},
+            "stage 0 lists 2 device(s) and needs 2 (TP 2 · PP 1 · DP 1) for each of 2 replicas",
+            'List all 4 devices, or the template `"0,1"` that each replica repeats.',
+        ),
+        (
+            {"devices": "'0,1,2,3'", "tensor_parallel_size": 2, "pipeline_parallel_size": 2, "data_parallel_size": 2},
+            "stage 0 lists 4 device(s) and needs 8 (TP 2 · PP 2 · DP 2)",
+            "List 8 device(s), or change the parallel sizes.",
+        ),
+    ],
+)  # fmt: skip
+def test_a_list_that_does_not_fit(
+    profile_file: WriteProfile, settings: dict[str, object], message: str, help_text: str
+) -> None:
+    (found,) = findings(profile_file(HEAD + stage(0, **settings)), "OC602")
+    assert (found.line, found.column, found.message, found.help) == (4, 28, message, help_text)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"devices": "'0,1'", "tensor_parallel_size": 2},
+        {"devices": "'2,3,4,5'", "tensor_parallel_size": 2, "num_replicas": 2},
+        {"devices": "'0,1'", "tensor_parallel_size": 2, "num_replicas": 2},
+        {"devices": "'0'", "num_replicas": 4},
+        {"devices": "' 0 , 1 '", "tensor_parallel_size": 2},
+        {"devices": "'0,1'", "data_parallel_size": 4, "data_parallel_size_local": 2},
+        {"devices": "null", "tensor_parallel_size": 2},
+    ],
+)
+def test_lists_that_fit(profile_file: WriteProfile, settings: dict[str, object]) -> None:
+    assert told(profile_file(HEAD + stage(0, **settings)), "OC602") == []
+
+
+@pytest.mark.parametrize(
+    ("devices", "message"),
+    [
+        ("0,0", "`devices: 0,0` of stage 0 lists device 0 twice"),
+        ("0,abc", "`devices: 0,abc` of stage 0 holds `abc`, which is no device number"),
+        ("0,-1", "`devices: 0,-1` of stage 0 holds `-1`, which is no device number"),
+        ("0,,1", "`devices: 0,,1` of stage 0 holds ``, which is no device number"),
+        ("", "`devices: ` of stage 0 holds ``, which is no device number"),
+        ("\u0663", "`devices: \u0663` of stage 0 holds `\u0663`, which is no device number"),
+        ("99999999999", "`devices: 99999999999` of stage 0 holds `99999999999`, which is no device number"),
+    ],
+)
+def test_a_list_that_is_no_device_list(profile_file: WriteProfile, devices: str, message: str) -> None:
+    found = findings(profile_file(HEAD + stage(0, devices=f"'{devices}'")), "OC602")
+    assert [(one.line, one.column, one.message) for one in found] == [(4, 28, message)]
+
+
+def test_devices_of_a_platform(profile_file: WriteProfile) -> None:
+    text = HEAD + stage(0, devices="'0'") + "platforms:\n  rocm:\n    stages:\n      - {stage_id: 0, devices: '0,1'}\n"
+    (found,) = findings(profile_file(text), "OC602")
+    assert (found.line, found.column, found.platform) == (8, 32, "rocm")
+
+
+# ------------------------------------------------------------------------------------------------------ batches
+def test_a_budget_below_the_number_of_sequences(profile_file: WriteProfile) -> None:
+    text = HEAD + stage(0, max_num_batched_tokens=16, max_num_seqs=64)
+    assert told(profile_file(text), "OC603") == [(4, 43, "stage 0 may batch 16 tokens but run 64 sequences")]
+
+
+def test_a_budget_that_only_a_base_and_a_profile_make_too_small(profile_file: WriteProfile) -> None:
+    base = profile_file(HEAD + stage(0, max_num_batched_tokens=16, max_num_seqs=4), "base.yaml")
+    top = profile_file("base_config: base.yaml\nstages:\n" + stage(0, max_num_seqs=32), "top.yaml")
+    (found,) = findings(top, "OC603")
+    assert (found.path, found.line, found.column, found.help) == (
+        str(base),
+        4,
+        43,
+        "Set `max_num_batched_tokens` to at least 32.",
+    )
+
+
+def test_equal_numbers_are_in_order(profile_file: WriteProfile) -> None:
+    assert told(profile_file(HEAD + stage(0, max_num_batched_tokens=64, max_num_seqs=64)), "OC603") == []

@@ -1,0 +1,136 @@
+"""OC101: unknown keys, at every level and wherever the file lies in the chain."""
+
+from __future__ import annotations
+
+import pytest
+
+import omnicfg
+from tests.conftest import WriteProfile
+from tests.rules.checked import findings, told
+
+HEAD = "pipeline: qwen3_tts\nasync_chunk: false\n"
+
+LEVELS = {
+    # text below the head: (line, column, message, help)
+    "asynch_chunk: true\n": (
+        3, 1, "unknown key `asynch_chunk` in the profile", "Did you mean `async_chunk`?",
+    ),
+    "stages:\n  - stage_id: 0\n    max_num_seq: 8\n": (
+        5, 5, "unknown key `max_num_seq` in stage 0", "Did you mean `max_num_seqs`?",
+    ),
+    "stages:\n  - {stage_id: 0, engine_args: {enforce_eagr: true}}\n": (
+        4, 33, "unknown key `enforce_eagr` in `engine_args` of stage 0", "Did you mean `enforce_eager`?",
+    ),
+    "stages:\n  - {stage_id: 0, engine_extras: {enforce_egaer: true}}\n": (
+        4, 35, "unknown key `enforce_egaer` in `engine_extras` of stage 0", "Did you mean `enforce_eager`?",
+    ),
+    "stages:\n  - {stage_id: 1, runtime: {device: '0'}}\n": (
+        4, 29, "unknown key `device` in `runtime` of stage 1", "Did you mean `devices`?",
+    ),
+    "stages:\n  - {stage_id: 0, default_sampling_params: {temprature: 1.0}}\n": (
+        4, 45, "unknown key `temprature` in `default_sampling_params` of stage 0", "Did you mean `temperature`?",
+    ),
+    "connectors:\n  shm:\n    nam: SharedMemoryConnector\nstages:\n"
+    "  - {stage_id: 1, input_connectors: {from_stage_0: shm}}\n": (
+        5, 5, "unknown key `nam` in connector `shm`", "Did you mean `name`?",
+    ),
+    "platforms:\n  npu:\n    model_runer: v1\n": (
+        5, 5, "unknown key `model_runer` in the npu block", "Did you mean `model_runner`?",
+    ),
+    "platforms:\n  npu:\n    stages:\n      - stage_id: 0\n        max_num_sqs: 1\n": (
+        7, 9, "unknown key `max_num_sqs` in stage 0", "Did you mean `max_num_seqs`?",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), LEVELS.items())
+def test_at_every_level(profile_file: WriteProfile, text: str, expected: tuple[int, int, str, str]) -> None:
+    (found,) = findings(profile_file(HEAD + text), "OC101")
+    assert (found.line, found.column, found.message, found.help) == expected
+
+
+MISPLACED = {
+    # text below the head: help
+    "devices: '0'\n": "`devices` is a setting of a stage: put it under the stage in `stages:`.",
+    "max_model_len: 8\n": "`max_model_len` is a setting of a stage: put it under the stage in `stages:`.",
+    "stages: [{stage_id: 0, session_mode: duplex}]\n": (
+        "`session_mode` is a setting of the whole profile: put it at the top level."
+    ),
+    "stages: [{stage_id: 0, scheduler_cls: x}]\n": (
+        "`scheduler_cls` belongs to the pipeline's topology; a profile cannot change it."
+    ),
+    "platforms: {npu: {session_mode: turn}}\n": (
+        "`session_mode` is a setting of the whole profile: put it at the top level."
+    ),
+    "platforms: {npu: {max_num_seqs: 1}}\n": (
+        "`max_num_seqs` is a setting of a stage: put it under the stage in `stages:`."
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "help_text"), MISPLACED.items())
+def test_a_key_in_the_wrong_block_is_told_where_it_belongs(
+    profile_file: WriteProfile, text: str, help_text: str
+) -> None:
+    (found,) = findings(profile_file(HEAD + text), "OC101")
+    assert found.help == help_text
+
+
+def test_a_key_of_another_kind_of_stage(profile_file: WriteProfile) -> None:
+    text = "pipeline: qwen3_omni_moe\nstages:\n  - {stage_id: 0, step_execution: true}\n"
+    (found,) = findings(profile_file(text), "OC101")
+    assert found.help == "`step_execution` is a setting of diffusion stages; this one is llm_ar."
+
+
+def test_without_a_near_name_a_short_list_is_given(profile_file: WriteProfile) -> None:
+    (found,) = findings(profile_file(HEAD + "stages: [{stage_id: 0, runtime: {zzz: 1}}]\n"), "OC101")
+    assert found.help == "It may have: devices, env, num_replicas."
+
+
+def test_in_a_base_two_levels_up(profile_file: WriteProfile) -> None:
+    base = profile_file(HEAD + "\nasync_chunks: 1\n", "base.yaml")
+    profile_file("base_config: base.yaml\n", "middle.yaml")
+    top = profile_file("base_config: middle.yaml\nsession_modes: turn\n", "top.yaml")
+    assert [(found.path, found.line, found.column, found.message) for found in findings(top, "OC101")] == [
+        (str(base), 4, 1, "unknown key `async_chunks` in the profile (in profile top.yaml)"),
+        (str(top), 2, 1, "unknown key `session_modes` in the profile"),
+    ]
+
+
+def test_in_a_base_that_is_itself_validated_no_profile_is_named(profile_file: WriteProfile) -> None:
+    base = profile_file(HEAD + "async_chunks: 1\n", "base.yaml")
+    top = profile_file("base_config: base.yaml\n", "top.yaml")
+    found = omnicfg.validate([top, base])
+    assert [(one.path, one.message) for one in found] == [(str(base), "unknown key `async_chunks` in the profile")]
+
+
+def test_in_an_overlay(profile_file: WriteProfile) -> None:
+    overlay = profile_file("stages:\n  - stage_id: 1\n    max_nm_seqs: 4\n", "overlay.yaml")
+    (found,) = findings(profile_file(HEAD), "OC101", overlays=[overlay])
+    assert (found.path, found.line, found.column, found.stage_id) == (str(overlay), 3, 5, 1)
+
+
+def test_in_a_setting_of_the_command_line(profile_file: WriteProfile) -> None:
+    setting = "stages.0.default_sampling_params.temprature=1.0"
+    (found,) = findings(profile_file(HEAD), "OC101", overrides=[setting])
+    assert (found.path, found.message, found.help) == (
+        f"--set {setting}",
+        "unknown key `temprature` in `default_sampling_params` of stage 0",
+        "Did you mean `temperature`?",
+    )
+
+
+def test_a_finding_in_a_platform_block_names_the_platform(profile_file: WriteProfile) -> None:
+    (found,) = findings(profile_file(HEAD + "platforms: {musa: {model_runer: v1}}\n"), "OC101")
+    assert found.platform == "musa"
+
+
+def test_a_null_field_of_the_stage_schema_reaches_no_engine(profile_file: WriteProfile) -> None:
+    text = "pipeline: glm_image\nstages: [{stage_id: 1, max_num_seqs: null}]\n"
+    assert told(profile_file(text), "OC101") == []
+
+
+def test_the_bundled_engine_takes_the_args_of_its_newer_vllm(profile_file: WriteProfile) -> None:
+    profile = profile_file(HEAD + "stages: [{stage_id: 0, jit_monitor_mode: warn}]\n")
+    assert len(findings(profile, "OC101")) == 1
+    assert findings(profile, "OC101", engine="bundled") == []

@@ -1,0 +1,120 @@
+"""OC102 and OC103: values of the wrong kind, and those that only lost their kind by quotes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import WriteProfile
+from tests.rules.checked import findings, told
+
+HEAD = "pipeline: qwen3_tts\nasync_chunk: false\n"
+
+WRONG = {
+    # text below the head: (line, column, message, help)
+    "stages:\n  - {stage_id: 0, devices: 0}\n": (
+        4, 28, "`devices` in stage 0 is the int `0`; it has to be text", 'Write `devices: "0"`.',
+    ),
+    "stages:\n  - {stage_id: 0, runtime: {devices: [0, 1]}}\n": (
+        4, 38, "`devices` in `runtime` of stage 0 is a list; it has to be text", None,
+    ),
+    "stages:\n  - {stage_id: 0, num_replicas: 2.0}\n": (
+        4, 33, "`num_replicas` in stage 0 is the float `2.0`; it has to be a whole number", "Write `num_replicas: 2`.",
+    ),
+    "stages:\n  - {stage_id: 0, env: A=1}\n": (
+        4, 24, "`env` in stage 0 is the text `A=1`; it has to be a mapping", None,
+    ),
+    "stages:\n  - {stage_id: 0, default_sampling_params: {temperature: hot}}\n": (
+        4, 58, "`temperature` in `default_sampling_params` of stage 0 is the text `hot`; it has to be a number", None,
+    ),
+    "trust_remote_code: maybe\n": (
+        3, 20, "`trust_remote_code` in the profile is the text `maybe`; it has to be true or false", None,
+    ),
+    "active_stream_window: 1.5\n": (
+        3, 23, "`active_stream_window` in the profile is the float `1.5`; it has to be a whole number", None,
+    ),
+    "edges: {from: 0}\n": (3, 8, "`edges` in the profile is a mapping; it has to be a list", None),
+    "connectors: [shm]\n": (3, 13, "`connectors` in the profile is a list; it has to be a mapping", None),
+    "duplex_session:\n  max_sessions: true\n": (
+        4, 17, "`max_sessions` in `duplex_session` is the bool `True`; it has to be a whole number", None,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), WRONG.items())
+def test_a_value_of_the_wrong_kind(
+    profile_file: WriteProfile, text: str, expected: tuple[int, int, str, str | None]
+) -> None:
+    found = findings(profile_file(HEAD + text), "OC102")
+    assert [(one.line, one.column, one.message, one.help) for one in found] == [expected]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "stages: [{stage_id: 0, devices: null, default_sampling_params: null}]\n",
+        "stages: [{stage_id: 0, gpu_memory_utilization: 1}]\n",
+        "connectors: null\nplatforms: null\n",
+        "dtype: null\n",
+    ],
+)
+def test_null_unsets_and_a_whole_number_is_a_number(profile_file: WriteProfile, text: str) -> None:
+    assert told(profile_file(HEAD + text), "OC102") == []
+
+
+def test_null_where_nothing_can_be_fallen_back_on(profile_file: WriteProfile) -> None:
+    assert told(profile_file("pipeline: qwen3_tts\nasync_chunk: null\n"), "OC102") == [
+        (2, 14, "`async_chunk` in the profile is null; it has to be true or false")
+    ]
+
+
+def test_a_huge_value_is_not_repeated(profile_file: WriteProfile) -> None:
+    (found,) = findings(profile_file(HEAD + f"stages: [{{stage_id: 0, env: {'x' * 5000}}}]\n"), "OC102")
+    assert len(found.message) < 200
+
+
+QUOTED = {
+    # text: (line, column, message, help)
+    'pipeline: qwen3_tts\nasync_chunk: "false"\n': (
+        2, 14, "`async_chunk` in the profile is the text `false`, not true or false and counts as true",
+        "Write `async_chunk: false` without quotes.",
+    ),
+    HEAD + "stages:\n  - {stage_id: 0, async_scheduling: 'off'}\n": (
+        4, 37, "`async_scheduling` in stage 0 is the text `off`, not true or false and counts as true",
+        "Write `async_scheduling: off` without quotes.",
+    ),
+    HEAD + "stages:\n  - {stage_id: 0, max_num_seqs: '8'}\n": (
+        4, 33, "`max_num_seqs` in stage 0 is the text `8`, not a whole number",
+        "Write `max_num_seqs: 8` without quotes.",
+    ),
+    HEAD + "platforms:\n  npu:\n    stages:\n      - {stage_id: 0, gpu_memory_utilization: '0.5'}\n": (
+        6, 47, "`gpu_memory_utilization` in stage 0 is the text `0.5`, not a number",
+        "Write `gpu_memory_utilization: 0.5` without quotes.",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), QUOTED.items())
+def test_quotes_that_make_a_value_text(
+    profile_file: WriteProfile, text: str, expected: tuple[int, int, str, str]
+) -> None:
+    profile = profile_file(text)
+    found = findings(profile, "OC103")
+    assert [(one.line, one.column, one.message, one.help) for one in found] == [expected]
+    assert told(profile, "OC102") == []
+
+
+def test_quotes_around_text_are_in_order(profile_file: WriteProfile) -> None:
+    text = HEAD + "session_mode: 'turn'\nstages: [{stage_id: 0, devices: '0', env: {OMP_NUM_THREADS: '8'}}]\n"
+    assert told(profile_file(text), "OC103") == []
+
+
+def test_in_a_base_an_overlay_and_a_setting(profile_file: WriteProfile) -> None:
+    base = profile_file("pipeline: qwen3_tts\nasync_chunk: 'no'\n", "base.yaml")
+    top = profile_file("base_config: base.yaml\nasync_chunk: false\n", "top.yaml")
+    overlay = profile_file("stages: [{stage_id: 0, max_num_seqs: '4'}]\n", "overlay.yaml")
+    found = findings(top, "OC103", overlays=[overlay], overrides=["trust_remote_code='yes'"])
+    assert sorted((one.path, one.line, one.column) for one in found) == [
+        ("--set trust_remote_code='yes'", 1, 19),
+        (str(base), 2, 14),
+        (str(overlay), 1, 38),
+    ]
