@@ -12,6 +12,12 @@ from tests.upstream import UpstreamMissingError, deploy_files
 WriteProfile = Callable[..., Path]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-snapshots", action="store_true", help="write what the code says now into the committed snapshots"
+    )
+
+
 @pytest.fixture(scope="session")
 def upstream_deploy(pytestconfig: pytest.Config) -> Path:
     """The directory with the deploy files of vllm-omni's wheel; a failure, never a skip, where they cannot be had."""
