@@ -15,10 +15,12 @@ from typing import Final
 
 from omnicfg.export.docs_api import fields, functions
 from omnicfg.export.docs_cli import cli_page
+from omnicfg.export.docs_map import code_map
 from omnicfg.export.docs_reference import profile_page, record_fields, scope_page
 from omnicfg.export.docs_rules import rule_pages
 
 _SECTIONS: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
+    "../CONTRIBUTING.md": {"map": code_map},
     "capability-records.md": {"record-fields": record_fields},
     "python-api.md": {
         "functions": functions,

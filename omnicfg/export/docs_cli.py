@@ -50,7 +50,7 @@ def _argument_usage(parameter: Parameter) -> str:
     metavar = _metavar(parameter)
     if parameter.many:
         return f"[{metavar} ...]"
-    return metavar if parameter.required else f"[{metavar}]"
+    return metavar if parameter.is_required else f"[{metavar}]"
 
 
 def _metavar(parameter: Parameter) -> str:
@@ -72,7 +72,7 @@ def _option_row(parameter: Parameter) -> Iterator[str]:
     notes = [declared.help]
     if parameter.many:
         notes += [] if "repeatable" in declared.help else ["Repeatable."]
-    elif not parameter.is_flag and not parameter.required and parameter.default is not None:
+    elif not parameter.is_flag and not parameter.is_required and parameter.default is not None:
         notes.append(f"Default: `{parameter.default}`.")
     if declared.envvar:
         notes.append(f"Or `${declared.envvar}`.")

@@ -8,10 +8,10 @@ from types import ModuleType
 from typing import Final
 
 from omnicfg.catalog.upstream import VLLM_OMNI
-from omnicfg.export.docs_output import console, fenced, output_of, table
+from omnicfg.export.docs_output import console, fenced, table
 from omnicfg.export.refusal_examples import EXAMPLES, PROFILE, Example
 from omnicfg.refusals import REFUSALS, Refusal
-from omnicfg.rule import Rule, rule_modules, rule_of
+from omnicfg.rule import rule_modules, rule_of
 
 _FAMILIES: Final = {
     "1": "Keys and values",
@@ -52,25 +52,11 @@ def _rule_page(module: ModuleType) -> str:
         f"Severity: {rule.severity.value}. {rule.what}\n",
         f"## Why\n\n{rule.why}\n",
         f"## Bad\n\n{fenced('yaml', rule.bad)}",
-        console(_command(rule), {PROFILE: rule.bad.encode()}),
+        console(("validate", PROFILE), {PROFILE: rule.bad.encode()}),
         f"## Good\n\n{fenced('yaml', rule.good)}",
         "[All rules](index.md)\n",
     ]
     return "\n".join(parts)
-
-
-def _command(rule: Rule) -> tuple[str, ...]:
-    """The check of the bad example: on all platforms, or on CUDA alone where others refuse it for another reason."""
-    everywhere = ("validate", PROFILE)
-    printed = output_of((*everywhere, "--format", "json"), {PROFILE: rule.bad.encode()})
-    others = [code for code in _codes(printed) if code != rule.code]
-    return (*everywhere, "--platform", "cuda") if others else everywhere
-
-
-def _codes(report: str) -> Iterator[str]:
-    import json
-
-    return (diagnostic["code"] for diagnostic in json.loads(report)["diagnostics"])
 
 
 def _refusal_page(name: str, refusal: Refusal) -> str:

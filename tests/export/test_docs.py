@@ -10,6 +10,7 @@ import pytest
 
 from omnicfg.diagnostics import RULES_URL, Diagnostic, Severity
 from omnicfg.export.docs import main, renewed
+from omnicfg.export.docs_map import PACKAGE
 from omnicfg.export.docs_output import output_of, table
 from omnicfg.export.refusal_examples import EXAMPLES
 from omnicfg.refusals import REFUSALS
@@ -25,18 +26,22 @@ def test_the_committed_pages_are_what_the_exporter_writes() -> None:
 def test_missing_stale_and_left_over_pages_are_found_and_put_right(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shutil.copytree(DOCS, tmp_path, dirs_exist_ok=True)
-    (tmp_path / "cli.md").write_text("# Something else\n")
-    (tmp_path / "rules/OC101.md").unlink()
-    (tmp_path / "rules/OC999.md").write_text("# A rule that is gone\n")
+    docs = tmp_path / "docs"
+    shutil.copytree(DOCS, docs)
+    shutil.copy(DOCS.parent / "CONTRIBUTING.md", tmp_path)
+    assert main(["--out", str(docs)]) == 0
+    (docs / "cli.md").write_text("# Something else\n")
+    (docs / "rules/OC101.md").unlink()
+    (docs / "rules/OC999.md").write_text("# A rule that is gone\n")
+    capsys.readouterr()
 
-    assert main(["--out", str(tmp_path), "--check"]) == 1
+    assert main(["--out", str(docs), "--check"]) == 1
     told = [line.partition(" is stale")[0] for line in capsys.readouterr().err.splitlines()]
-    assert sorted(told) == [str(tmp_path / name) for name in ("cli.md", "rules/OC101.md", "rules/OC999.md")]
+    assert sorted(told) == [str(docs / name) for name in ("cli.md", "rules/OC101.md", "rules/OC999.md")]
 
-    assert main(["--out", str(tmp_path)]) == 0
-    assert main(["--out", str(tmp_path), "--check"]) == 0
-    assert not (tmp_path / "rules/OC999.md").exists()
+    assert main(["--out", str(docs)]) == 0
+    assert main(["--out", str(docs), "--check"]) == 0
+    assert not (docs / "rules/OC999.md").exists()
 
 
 def test_a_section_is_renewed_and_the_words_around_it_stay() -> None:
@@ -82,6 +87,12 @@ def test_the_page_of_the_command_line_names_every_command() -> None:
     assert [line for line in page.splitlines() if line.startswith("## ")] == [
         f"## omnicfg {name}" for name in command_names()
     ]
+
+
+def test_the_map_names_every_module() -> None:
+    page = (DOCS.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for path in PACKAGE.rglob("*.py"):
+        assert path.name == "__init__.py" or f"- `{path.name}`: " in page
 
 
 def test_output_is_that_of_the_command_errors_included() -> None:
