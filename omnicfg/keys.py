@@ -8,7 +8,7 @@ from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
 
 from omnicfg.catalog.upstream import Field, deploy_schema
-from omnicfg.catalog.vllm_args import arg_types, known_engine_args
+from omnicfg.catalog.vllm_args import arg_types, config_args, config_class, known_engine_args
 from omnicfg.rule import DEFAULT_ENGINE, Subject
 from omnicfg.tree import Mapping, Node, Scalar, Sequence
 from omnicfg.value_types import ValueType, parse_annotation
@@ -18,7 +18,7 @@ from omnicfg.value_types import ValueType, parse_annotation
 class Block:
     """A mapping of a profile: its keys (``None``: free) and the types of those whose type is known.
 
-    ``place`` says what kind of block it is: profile, stage, runtime, platform, connector, duplex_session, params.
+    ``place``: profile, stage, runtime, platform, connector, duplex_session, params, or config (a nested one of vLLM).
     """
 
     node: Mapping
@@ -64,6 +64,7 @@ def _connector_blocks(connectors: Mapping) -> Iterator[Block]:
 
 
 def _stage_blocks(stages: Node, subject: Subject, platform: str | None) -> Iterator[Block]:
+    version = subject.vllm_version
     entries = stages.items if isinstance(stages, Sequence) else []
     for entry in entries:
         if not isinstance(entry, Mapping):
@@ -72,19 +73,37 @@ def _stage_blocks(stages: Node, subject: Subject, platform: str | None) -> Itera
         stage_id = raw_id if isinstance(raw_id, int) and not isinstance(raw_id, bool) else None
         kind = subject.stage_kind(raw_id)
         where = f"stage {raw_id}" if raw_id is not None else "a stage"
-        yield Block(entry, "stage", where, _stage_keys(kind, subject.engine), _stage_types(), stage_id, platform)
+        yield Block(entry, "stage", where, _stage_keys(kind, subject.engine), _stage_types(version), stage_id, platform)
         for name in ("engine_args", "engine_extras"):
             block = entry.items.get(name)
             if isinstance(block, Mapping):
-                known = _engine_keys(kind, subject.engine)
-                yield Block(block, "stage", f"`{name}` of {where}", known, _stage_types(), stage_id, platform)
+                known, what = _engine_keys(kind, subject.engine), f"`{name}` of {where}"
+                yield Block(block, "stage", what, known, _stage_types(version), stage_id, platform)
+                yield from _config_blocks(block, config_args(version), version, where, stage_id, platform)
         runtime = entry.items.get("runtime")
         if isinstance(runtime, Mapping):
-            yield Block(runtime, "runtime", f"`runtime` of {where}", _RUNTIME_KEYS, _stage_types(), stage_id, platform)
+            yield Block(
+                runtime, "runtime", f"`runtime` of {where}", _RUNTIME_KEYS, _stage_types(version), stage_id, platform
+            )
+        yield from _config_blocks(entry, config_args(version), version, where, stage_id, platform)
         params = entry.items.get("default_sampling_params")
         if isinstance(params, Mapping):
             names, types = _sampling(kind)
             yield Block(params, "params", f"`default_sampling_params` of {where}", names, types, stage_id, platform)
+
+
+def _config_blocks(
+    owner: Mapping, configs: MappingOf[str, str], version: str, where: str, stage_id: int | None, platform: str | None
+) -> Iterator[Block]:
+    """The nested configs of vLLM among an owner's keys (``compilation_config``, …), and those within them."""
+    for key, node in owner.items.items():
+        name = configs.get(key) if isinstance(key, str) else None
+        if name is None or not isinstance(node, Mapping):
+            continue
+        config = config_class(name, version)
+        known = None if config.is_open else frozenset(config.types)
+        yield Block(node, "config", f"`{key}` of {where}", known, config.types, stage_id, platform)
+        yield from _config_blocks(node, config.nested, version, where, stage_id, platform)
 
 
 _RUNTIME_KEYS = frozenset({"devices", "num_replicas", "env"})
@@ -137,11 +156,11 @@ def _duplex_types() -> MappingOf[str, ValueType]:
 
 
 @functools.cache
-def _stage_types() -> MappingOf[str, ValueType]:
+def _stage_types(version: str) -> MappingOf[str, ValueType]:
     """Types of stage keys: the deploy schema's own, and vLLM's for the engine args beyond it."""
     own = _types(deploy_schema().stage_fields)
     wide = {name: kind for name, kind in _deploy_types().items() if name in deploy_schema().pipeline_wide}
-    return {**arg_types(), **wide, **own}
+    return {**arg_types(version), **wide, **own}
 
 
 @functools.cache

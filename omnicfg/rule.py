@@ -10,6 +10,7 @@ from typing import Final
 
 from omnicfg.catalog.capabilities import Situation
 from omnicfg.catalog.upstream import deploy_schema, pipelines
+from omnicfg.catalog.vllm_args import DEFAULT_VLLM, vllm_versions
 from omnicfg.compiler import Profile
 from omnicfg.diagnostics import Diagnostic, Severity
 from omnicfg.passes.override import Override, document_of
@@ -60,6 +61,14 @@ class Subject:
         """The files as they were written, and each override that a plan was compiled with as if it were a file."""
         overrides = self.overrides if self.plans else ()
         return [*self.profile.chain.documents, *map(document_of, overrides)]
+
+    @property
+    def vllm_version(self) -> str:
+        """The vLLM release whose engine args count: the bundled engine's own, or the oldest one known.
+
+        vLLM-Omni 0.30.0 runs on vLLM 0.30, of which the oldest shipped release is the nearest.
+        """
+        return DEFAULT_VLLM if self.engine == "bundled" else vllm_versions()[0]
 
     def stage_kind(self, stage_id: object) -> str | None:
         """The execution type of a stage; ``None`` where the pipeline or the stage is unknown."""

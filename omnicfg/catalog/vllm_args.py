@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from omnicfg.catalog.paths import load_json, schemas_dir
-from omnicfg.value_types import ValueType
+from omnicfg.value_types import ValueType, kind_of
 
 DEFAULT_VLLM: Final = "0.32.0"
 
@@ -40,4 +41,72 @@ def known_engine_args(version: str = DEFAULT_VLLM) -> frozenset[str]:
 @functools.cache
 def arg_types(version: str = DEFAULT_VLLM) -> Mapping[str, ValueType]:
     """The kinds of value that each engine arg takes."""
-    return {}
+    return {name: value_type(arg["type"]) for name, arg in engine_args(version).items()}
+
+
+@dataclass(frozen=True)
+class ConfigClass:
+    """A nested config of vLLM, such as ``CompilationConfig``: its fields, and whether it takes others too."""
+
+    name: str
+    is_open: bool
+    types: Mapping[str, ValueType]
+    nested: Mapping[str, str]
+
+
+@functools.cache
+def config_class(name: str, version: str = DEFAULT_VLLM) -> ConfigClass:
+    """A config class by name; ``nested`` says which of its fields are configs themselves."""
+    config = load_json(f"schemas/vllm/{version}.json")["configs"][name]
+    fields = config["fields"]
+    types = {field: value_type(entry["type"]) for field, entry in fields.items()}
+    nested = {field: inner for field, entry in fields.items() if (inner := _config_in(entry["type"])) is not None}
+    return ConfigClass(name, config["open"], types, nested)
+
+
+@functools.cache
+def config_args(version: str = DEFAULT_VLLM) -> Mapping[str, str]:
+    """The engine args whose value is a nested config → the name of its class."""
+    args = engine_args(version).items()
+    return {name: config for name, arg in args if (config := _config_in(arg["type"])) is not None}
+
+
+def _config_in(type_: Any) -> str | None:
+    """The only config class that a mapping of this type can be; ``None`` where a mapping may be something else."""
+    members = type_["any_of"] if isinstance(type_, dict) and "any_of" in type_ else [type_]
+    mappings = [member for member in members if isinstance(member, dict) and ("config" in member or "dict" in member)]
+    return mappings[0].get("config") if len(mappings) == 1 else None
+
+
+def value_type(type_: Any) -> ValueType:
+    """A type of the exporter's language (see :mod:`omnicfg.export.vllm_types`) as kinds and closed choices."""
+    members = type_["any_of"] if isinstance(type_, dict) and "any_of" in type_ else [type_]
+    kinds: set[str] = set()
+    choices: list[str] = []
+    for member in members:
+        if isinstance(member, dict) and "choices" in member:
+            kinds |= {kind_of(choice) for choice in member["choices"]}
+            # Choices that may be spelt in several ways are not told apart here.
+            choices += [] if len(member) > 1 else [choice for choice in member["choices"] if isinstance(choice, str)]
+        else:
+            kinds.add(_KINDS[member if isinstance(member, str) else next(key for key in member if key in _KINDS)])
+    is_open = "str" in members or any(
+        isinstance(member, dict) and ("str" in member or len(member) > 1) for member in members
+    )
+    return ValueType(frozenset(kinds), () if is_open else tuple(choices))
+
+
+_KINDS: Final = {
+    "bool": "bool",
+    "int": "int",
+    "float": "float",
+    "str": "str",
+    "none": "none",
+    "any": "any",
+    "object": "any",
+    "list": "list",
+    "set": "list",
+    "tuple": "list",
+    "dict": "mapping",
+    "config": "mapping",
+}
