@@ -29,6 +29,7 @@ from omnicfg.export.schema_types import Schema, annotation_type, combined, json_
 from omnicfg.export.vllm_types import Type
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+_UNSET: Final = "Unset, in vLLM "
 _LLM: Final = ("llm_ar", "llm_generation")
 
 # Null unsets any other key; these would crash upstream, or be read as off.
@@ -64,7 +65,7 @@ def profile_schema() -> Schema:
         "stages": {"type": "array", "items": {"$ref": "#/$defs/stage"}},
         "platforms": _nullable(_closed({name: _block("platform") for name in deploy_schema().platforms})),
     }
-    return {
+    schema: Schema = {
         "$schema": _DIALECT,
         "$id": "profile.schema.json",
         "title": "Deploy profile",
@@ -74,6 +75,17 @@ def profile_schema() -> Schema:
         "properties": _described(properties, words.PROFILE),
         "$defs": _definitions(),
     }
+    for block in (schema, *schema["$defs"].values()):
+        _tell_defaults(block)
+    return schema
+
+
+def _tell_defaults(block: Schema) -> None:
+    """Say the defaults in the descriptions, because editors show those; what vLLM decides at start is said there."""
+    for schema in block.get("properties", {}).values():
+        text, default = schema.get("description", ""), schema.get("default")
+        if default is not None and not isinstance(default, dict | list) and _UNSET not in text:
+            schema["description"] = f"{text}\n\nDefault: `{json.dumps(default)}`.".lstrip()
 
 
 def _definitions() -> dict[str, Schema]:
@@ -206,7 +218,7 @@ def _unset(name: str) -> str:
     if resolved is None or name not in _vllm()["args"]:
         return ""
     cases = "; ".join(_case(case) for case in (resolved, *resolved.get("cases", ())))
-    return f"Unset, in vLLM {DEFAULT_VLLM}: {cases}."
+    return f"{_UNSET}{DEFAULT_VLLM}: {cases}."
 
 
 def _case(case: Mapping[str, Any]) -> str:

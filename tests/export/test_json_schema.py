@@ -150,6 +150,15 @@ def test_every_key_is_explained() -> None:
     assert bare == []
 
 
+def test_defaults_are_told_where_editors_show_them() -> None:
+    profile = schemas()["profile.schema.json"]
+    args = profile["$defs"]["engineArgs"]["properties"]
+    assert "Default: `true`." in profile["properties"]["async_chunk"]["description"]
+    assert "Default: `1.0`." in profile["$defs"]["samplingParams"]["properties"]["temperature"]["description"]
+    assert "Unset, in vLLM 0.32.0: `true`" in args["enable_prefix_caching"]["description"]
+    assert "Default: `0.92`." in args["gpu_memory_utilization"]["description"]
+
+
 def test_plans_validate() -> None:
     plan_validator = validator("plan.schema.json")
     for name, platform in resolvable():
