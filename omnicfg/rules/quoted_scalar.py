@@ -8,7 +8,7 @@ from omnicfg.diagnostics import Severity
 from omnicfg.keys import blocks_of
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.rules.wrong_type import is_misquoted
-from omnicfg.tree import Mapping, plain
+from omnicfg.tree import Mapping, Node, Scalar, plain
 
 RULE = Rule(
     code="OC103",
@@ -41,7 +41,13 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
                 yield Finding(
                     node.mark,
                     f"`{key}` in {block.what} is the text `{value}`, not {wanted}{counts}",
-                    f"Write `{key}: {value}` without quotes.",
+                    _help(key, node),
                     block.stage_id,
                     block.platform,
                 )
+
+
+def _help(key: object, node: Node) -> str:
+    if isinstance(node, Scalar) and node.text and "${" in node.text:
+        return f"An expression gives text; `${{oc.decode:{node.text}}}` gives the value that the text stands for."
+    return f"Write `{key}: {plain(node)}` without quotes."
