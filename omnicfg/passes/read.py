@@ -281,7 +281,7 @@ class _Builder:
         return Scalar(value, self.layer, mark, quoted=not plain, text=text)
 
     def _start(self, is_mapping: bool, event: Any) -> None:
-        if event.tag not in (None, "!", _CORE + "map", _CORE + "seq"):
+        if event.tag not in (None, "!", _CORE + ("map" if is_mapping else "seq")):
             refuse(
                 "unsupported-yaml",
                 self._mark(event),
