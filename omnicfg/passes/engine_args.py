@@ -15,6 +15,7 @@ from omnicfg.refusals import refuse
 from omnicfg.tree import Beaten, Layer, LayerKind, Mapping, Mark, Node, Scalar, Sequence, over, plain
 
 _DERIVED_RUNNER: Final = ("use_v2_model_runner", "supports_native_mrv2_data_plane")
+_STAGE_OVER_PIPELINE: Final = "the stage's own setting goes over the pipeline-wide one"
 _PROMPT_HOOKS: Final = ("prompt_transform_func", "prompt_expand_func", "cfg_kv_collect_func")
 _MERGE_SOURCE: Final = Mark("vllm_omni/config/stage_config.py")
 
@@ -124,7 +125,7 @@ class _Stage:
         for name, node in self.ds.items.items():
             assert isinstance(name, str)
             if name not in deploy_schema().reserved_keys and not (isinstance(node, Scalar) and node.value is None):
-                self._put(name, node, "the stage's own field goes over the pipeline-wide one")
+                self._put(name, node, _STAGE_OVER_PIPELINE)
         extras = expect_mapping(self.ds.items["engine_extras"], "engine_extras")
         for reserved in _DERIVED_RUNNER:
             if reserved in extras.items:
@@ -132,7 +133,8 @@ class _Stage:
         for key, node in extras.items.items():
             if not isinstance(key, str):
                 refuse("unsupported-yaml", extras.key_mark(key), f"the engine arg {key!r} is not a name")
-            self._put(key, node, "`engine_extras` goes over the stage's own field")
+            wide = key in deploy_schema().pipeline_wide
+            self._put(key, node, _STAGE_OVER_PIPELINE if wide else "`engine_extras` goes over the stage's own field")
 
     def _refuse_reserved(self, name: str, extras: Mapping) -> None:
         refuse(

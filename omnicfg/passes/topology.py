@@ -124,12 +124,12 @@ def _check_async_chunk(tree: Mapping, pipeline_key: str) -> None:
     producer = any(topology.value("async_chunk_process_next_stage_input_func") for topology, _ in entries.values())
     setting = deploy.items["async_chunk"]
     if plain(setting) and connected and not producer:
+        by_default = setting.layer.kind is LayerKind.DEFAULT
         refuse(
             "no-async-chunk",
-            setting.mark,
+            Mark(tree.mark.file, 1, 1, 1, 1) if by_default else setting.mark,
             f"`async_chunk` is on, but no stage of pipeline {pipeline_key} can hand on chunks",
-            "Set `async_chunk: false`"
-            + (" (it is on by default)." if setting.layer.kind is LayerKind.DEFAULT else "."),
+            "Set `async_chunk: false`" + (" (it is on by default)." if by_default else "."),
         )
     for topology, configured in entries.values():
         for source_id in topology.value("input_sources"):
