@@ -59,8 +59,7 @@ def test_own_keys_and_engine_args_are_one() -> None:
 
 def test_nested_blocks_of_own_keys_and_engine_args_merge() -> None:
     assert stage("parallel_config: {a: 1, b: 1}, engine_args: {parallel_config: {b: 2}}") == {
-        "parallel_config": {"a": 1, "b": 2},
-        "engine_extras": {},
+        "engine_extras": {"parallel_config": {"a": 1, "b": 2}},
     }
 
 

@@ -1,0 +1,215 @@
+"""Pass 6: what is set on the command line, or through the API, wins over every file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from omnicfg.errors import ResolveError
+from omnicfg.passes.deploy import deploy
+from omnicfg.passes.override import apply_overrides, document_of, parse_overrides
+from omnicfg.tree import LayerKind, Mapping, Mark, Scalar, plain
+from tests.passes.trees import tree_of
+
+PROFILE = """\
+async_chunk: true
+enable_prefix_caching: true
+connectors: {shm: {name: A, extra: {x: 1}}}
+stages:
+  - {stage_id: 0, max_num_seqs: 4, env: {A: 1}, engine_extras: {max_num_seqs: 8, swap_space: 1}}
+  - {stage_id: 1, engine_extras: {enable_prefix_caching: true}}
+"""
+
+
+def with_settings(*settings: str) -> Mapping:
+    return apply_overrides(deploy(tree_of(PROFILE)), parse_overrides(settings))
+
+
+def stage(tree: Mapping, stage_id: int = 0) -> dict[str, Any]:
+    found = next(entry for entry in tree.sequence("stages").mappings() if entry.value("stage_id") == stage_id)
+    values: dict[str, Any] = plain(found)
+    return values
+
+
+# ------------------------------------------------------------------------------------------------------ reading
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a=8", 8),
+        ("a=true", True),
+        ("a=off", False),
+        ("a=", None),
+        ("a=null", None),
+        ("a=0.5", 0.5),
+        ("a=text", "text"),
+        ("a='8'", "8"),
+        ('a="0,1"', "0,1"),
+        ("a=[0, 1]", [0, 1]),
+        ("a={b: {c: 1}}", {"b": {"c": 1}}),
+        ("a=x=y", "x=y"),
+        ("a=x: y", "x: y"),
+        ("a=${oc.env:HOME}", "${oc.env:HOME}"),
+    ],
+)
+def test_a_value_is_read_as_in_a_file(text: str, value: object) -> None:
+    (override,) = parse_overrides([text])
+    assert (override.key, plain(override.node)) == ("a", value)
+
+
+def test_a_value_has_its_place_in_the_text() -> None:
+    (override,) = parse_overrides(["stages.0.env={A: 1}"])
+    node = override.node
+    assert isinstance(node, Mapping)
+    assert node.mark == Mark("--set stages.0.env={A: 1}", 1, 14, 1, 20)
+    assert node.items["A"].mark == Mark("--set stages.0.env={A: 1}", 1, 18, 1, 19)
+    assert {node.layer.kind, node.items["A"].layer.kind} == {LayerKind.OVERRIDE}
+
+
+def test_quotes_are_remembered() -> None:
+    quoted, bare = parse_overrides(["a='8'", "a=8"])
+    assert isinstance(quoted.node, Scalar)
+    assert isinstance(bare.node, Scalar)
+    assert (quoted.node.quoted, bare.node.quoted) == (True, False)
+
+
+def test_the_api_takes_plain_values() -> None:
+    (override,) = parse_overrides({"stages.0.env": {"A": 1, "B": (1, 2)}})
+    assert plain(override.node) == {"A": 1, "B": [1, 2]}
+    assert str(override.node.mark) == "--set stages.0.env"
+
+
+def test_nothing_is_nothing() -> None:
+    assert parse_overrides(None) == parse_overrides([]) == parse_overrides({}) == []
+
+
+def test_a_credential_is_not_shown() -> None:
+    (override,) = parse_overrides(["stages.0.hf_token=abc123"])
+    assert override.node.mark.file == "--set stages.0.hf_token=***"
+    assert plain(override.node) == "abc123"
+
+
+def test_a_long_text_is_shown_shortened() -> None:
+    (override,) = parse_overrides([f"stages.0.env={'x' * 500}"])
+    assert len(override.node.mark.file) <= 126
+
+
+# --------------------------------------------------------------------------------------------- whole profile
+def test_a_top_level_value() -> None:
+    tree = with_settings("async_chunk=false")
+    node = tree.items["async_chunk"]
+    assert (plain(node), node.layer.kind) == (False, LayerKind.OVERRIDE)
+    assert [(plain(lost.node), lost.reason) for lost in node.beaten] == [(True, "set on the command line")]
+
+
+def test_a_value_deep_in_a_block_merges() -> None:
+    assert with_settings("connectors.shm.extra.y=2").value("connectors") == {
+        "shm": {"name": "A", "extra": {"x": 1, "y": 2}}
+    }
+
+
+def test_a_mapping_merges_into_a_mapping_and_replaces_anything_else() -> None:
+    assert with_settings("connectors={rdma: {}}").value("connectors") == {
+        "shm": {"name": "A", "extra": {"x": 1}},
+        "rdma": {},
+    }
+    assert with_settings("connectors.shm.name={a: 1}").value("connectors")["shm"]["name"] == {"a": 1}
+
+
+def test_the_last_of_several_wins() -> None:
+    tree = with_settings("async_chunk=false", "async_chunk=true")
+    assert [plain(lost.node) for lost in tree.items["async_chunk"].beaten] == [False, True]
+
+
+def test_a_pipeline_wide_value_goes_over_the_extras_of_every_stage() -> None:
+    tree = with_settings("enable_prefix_caching=false")
+    assert tree.value("enable_prefix_caching") is False
+    assert stage(tree, 1)["engine_extras"] == {"enable_prefix_caching": False}
+    assert "enable_prefix_caching" not in stage(tree, 0)["engine_extras"]
+
+
+def test_limits_and_conversions_of_a_file_hold_for_a_setting() -> None:
+    assert with_settings("active_stream_window='7'").value("active_stream_window") == 7
+    assert stage(with_settings("stages.0.num_replicas='2'"))["num_replicas"] == 2
+    assert with_settings("duplex_session.max_sessions=3").value("duplex_session")["max_sessions"] == 3
+    with pytest.raises(ResolveError, match=r"OC019 `duplex_session\.max_sessions` is 0; it has to be positive"):
+        with_settings("duplex_session.max_sessions=0")
+
+
+# ----------------------------------------------------------------------------------------------------- one stage
+def test_a_stages_value_goes_over_its_extras_too() -> None:
+    found = stage(with_settings("stages.0.max_num_seqs=2"))
+    assert (found["max_num_seqs"], found["engine_extras"]) == (2, {"swap_space": 1})
+
+
+def test_a_stages_value_keeps_all_that_it_beat() -> None:
+    tree = with_settings("stages.0.max_num_seqs=2")
+    node = tree.sequence("stages").mappings()[0].items["max_num_seqs"]
+    assert [plain(lost.node) for lost in node.beaten] == [8, 4]
+
+
+def test_a_key_outside_the_schema_goes_to_the_extras() -> None:
+    assert stage(with_settings("stages.0.kv_cache_dtype=fp8"))["engine_extras"] == {
+        "max_num_seqs": 8,
+        "swap_space": 1,
+        "kv_cache_dtype": "fp8",
+    }
+
+
+@pytest.mark.parametrize("spelling", ["stages.0.devices", "stages.0.runtime.devices", "stages.0.engine_extras.devices"])
+def test_all_spellings_of_a_stages_setting_are_one(spelling: str) -> None:
+    assert stage(with_settings(f"{spelling}='3'"))["devices"] == "3"
+
+
+def test_a_block_of_a_stage_merges() -> None:
+    assert stage(with_settings("stages.0.env.B=2"))["env"] == {"A": 1, "B": 2}
+    assert stage(with_settings("stages.0.env={B: 2}"))["env"] == {"A": 1, "B": 2}
+
+
+def test_a_stage_that_the_profile_does_not_list_gets_the_schemas_defaults() -> None:
+    found = stage(with_settings("stages.7.max_num_seqs=2"), 7)
+    assert (found["max_num_seqs"], found["num_replicas"], found["engine_extras"]) == (2, 1, {})
+
+
+def test_stages_are_named_by_id_not_by_position() -> None:
+    text = "stages: [{stage_id: 1, max_num_seqs: 1}, {stage_id: 0, max_num_seqs: 0}]\n"
+    tree = apply_overrides(deploy(tree_of(text)), parse_overrides(["stages.0.max_num_seqs=5"]))
+    assert [entry.value("max_num_seqs") for entry in tree.sequence("stages").mappings()] == [1, 5]
+
+
+def test_a_misspelt_key_has_a_near_name() -> None:
+    for setting, near in (("async_chunks=1", "async_chunk"), ("stages.0.max_num_seq=1", "max_num_seqs")):
+        with pytest.raises(ResolveError) as refused:
+            with_settings(setting)
+        assert refused.value.diagnostics[0].help == f"Did you mean `{near}`?"
+
+
+def test_a_stages_key_at_the_top_is_told_where_it_belongs() -> None:
+    with pytest.raises(ResolveError) as refused:
+        with_settings("kv_cache_dtype=fp8")
+    assert refused.value.diagnostics[0].help == "It is a setting of a stage: `--set stages.0.kv_cache_dtype=...`."
+
+
+def test_the_tree_that_came_in_is_left_alone() -> None:
+    tree = deploy(tree_of(PROFILE))
+    before = plain(tree)
+    apply_overrides(
+        tree, parse_overrides(["stages.0.env.B=2", "connectors.shm.extra.y=2", "enable_prefix_caching=false"])
+    )
+    assert plain(tree) == before
+
+
+# -------------------------------------------------------------------------------------------------- as documents
+@pytest.mark.parametrize(
+    ("setting", "document"),
+    [
+        ("async_chunk=false", {"async_chunk": False}),
+        ("connectors.shm.extra.y=2", {"connectors": {"shm": {"extra": {"y": 2}}}}),
+        ("stages.1.devices='0'", {"stages": [{"stage_id": 1, "devices": "0"}]}),
+        ("stages.1.runtime.devices='0'", {"stages": [{"stage_id": 1, "devices": "0"}]}),
+        ("stages.1.env.A=1", {"stages": [{"stage_id": 1, "env": {"A": 1}}]}),
+    ],
+)
+def test_a_setting_is_a_file_that_says_nothing_else(setting: str, document: dict[str, object]) -> None:
+    (override,) = parse_overrides([setting])
+    assert plain(document_of(override)) == document
