@@ -226,13 +226,22 @@ def over(winner: Node, loser: Node | None, reason: str) -> Node:
     if loser is None:
         return winner
     topped = winner.copy()
-    topped.beaten = (*winner.beaten, Beaten(loser, reason), *loser.beaten)
+    topped.beaten = (*winner.beaten, Beaten(_without_history(loser), reason), *loser.beaten)
     if isinstance(topped, Mapping) and isinstance(loser, Mapping):
         for key, child in topped.items.items():
             previous = loser.items.get(key)
             if previous is not None:
                 topped.items[key] = over(child, previous, reason)
     return topped
+
+
+def _without_history(node: Node) -> Node:
+    """The node alone: its history goes on in that of its winner, and told twice it would double with every layer."""
+    if not node.beaten:
+        return node
+    bare = node.copy()
+    bare.beaten = ()
+    return bare
 
 
 def deep_merge(base: Mapping, update: Mapping, reason: str) -> Mapping:

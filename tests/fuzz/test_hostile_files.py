@@ -284,3 +284,18 @@ def test_a_profile_without_permission(profile_file: WriteProfile, monkeypatch: p
     profile = profile_file(HEAD)
     monkeypatch.setattr(Path, "open", forbidden)  # as root, a mode of 0 would not do it
     assert "cannot be read: Permission denied" in only(profile).message
+
+
+def test_a_long_chain_that_sets_the_same_value_in_every_file(profile_file: WriteProfile) -> None:
+    block = "stages: [{stage_id: 0, default_sampling_params: {temperature: 0.5}}]"
+    for number in range(32):
+        base = f"base_config: f{number + 1}.yaml\n" if number < 31 else ""
+        profile_file(f"{base}{HEAD}{block}\nplatforms: {{npu: {{{block}}}}}\n", f"f{number}.yaml")
+    profile = profile_file(f"base_config: f1.yaml\n{HEAD}", "f0.yaml")
+    start = time.process_time()
+    with time_limit():
+        plan = omnicfg.resolve(profile, platform="npu")
+    assert time.process_time() - start < SECONDS
+    node = plan.find("stages.0.default_sampling_params.temperature")
+    assert node is not None
+    assert len(node.beaten) == 30 + 31
