@@ -42,6 +42,13 @@ def test_every_run_writes_the_same_bytes(checkpoint: Path, tmp_path: Path) -> No
     assert digests(tmp_path) == digests(checkpoint)
 
 
+def test_a_recipe_that_writes_other_bytes_has_another_version(checkpoint: Path) -> None:
+    """Users keep what an earlier version made: bump ``VERSION`` with every change, and add the new digest here."""
+    known = {1: "771b8d3e3804a45146a064515c5ba01d51b9cefab322263827dc432cb237b359"}
+    everything = b"".join(path.read_bytes() for path in sorted(checkpoint.iterdir()))
+    assert known.get(tiny_omni.VERSION) == hashlib.sha256(everything).hexdigest()
+
+
 def test_the_files_are_those_of_a_published_checkpoint(checkpoint: Path) -> None:
     assert set(digests(checkpoint)) == {
         "chat_template.jinja",

@@ -50,6 +50,13 @@ class Served:
         self.url = found[0]
         [self.session] = children(self.process.pid)
 
+    def __enter__(self) -> Served:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.stop()
+
     def stop(self) -> int:
         """The exit status after Ctrl-C."""
         self.process.send_signal(signal.SIGINT)
@@ -61,10 +68,8 @@ class Served:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    served = Served(tmp_path_factory.mktemp("served") / "log", "--api-key", "sesame")
-    yield served
-    if served.process.poll() is None:
-        served.stop()
+    with Served(tmp_path_factory.mktemp("served") / "log", "--api-key", "sesame") as served:
+        yield served
 
 
 @pytest.fixture
@@ -170,10 +175,9 @@ def test_ctrl_c_lets_requests_finish_and_leaves_no_process(server: Served, clien
 
 
 def test_a_killed_engine_ends_the_server_with_an_error(tmp_path: Path) -> None:
-    served = Served(tmp_path / "log")
-    engine = engine_process(served)
-    os.kill(engine, signal.SIGKILL)
-    assert served.process.wait(timeout=90) == 2
+    with Served(tmp_path / "log") as served:
+        os.kill(engine_process(served), signal.SIGKILL)
+        assert served.process.wait(timeout=90) == 2
     assert served.leftovers() == []
     assert "error: the server" in served.log.read_text()
 
