@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from importlib import import_module
@@ -75,6 +76,8 @@ def _overview() -> str:
 
 def main() -> None:
     """Entry point. Exit codes: 0 clean, 1 findings, 2 usage or trouble, 130 interrupted."""
+    # Nearly all that a command makes lives until it ends: collecting garbage every 700 objects is a tenth of its time.
+    gc.set_threshold(100_000)
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character, or a file name that is no text, must not end in a traceback.
         if hasattr(stream, "reconfigure"):

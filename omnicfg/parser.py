@@ -1,24 +1,23 @@
 """A command's function → its command line.
 
 A parameter is declared by its annotation: ``Annotated[str, Argument(...)]`` or ``Annotated[bool, Option("--flag")]``.
-``str``, ``int``, ``float``, ``Path``, ``bool``, lists of them and ``| None`` are understood. It is argparse below,
-because that is a tenth of what a larger framework takes to start.
+``str``, ``int``, ``float``, ``Path``, ``bool``, lists of them and ``| None`` are understood. Written out here because
+a framework takes longer to start than a profile to compile; even argparse costs half a bare start of Python.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import types
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NoReturn
 
 from omnicfg.errors import UsageError
-from omnicfg.near import did_you_mean
 
 Words = Callable[[], Iterable[str]]
 _REQUIRED: Final = object()
+_NUMBERS: Final = {int: "a whole number", float: "a number"}
 
 
 class Argument:
@@ -59,10 +58,8 @@ class Option:
 
     def check(self, value: Any) -> None:
         """Raises :class:`UsageError` for a value that the option does not allow."""
-        if value is None:
-            return
         if self.choices and value not in self.choices:
-            hint = did_you_mean(value, self.choices) or f"One of: {', '.join(self.choices)}."
+            hint = _did_you_mean(value, self.choices) or f"One of: {', '.join(self.choices)}."
             raise UsageError(f"`{self.flags[0]}` cannot be `{value}`", hint)
         if (self.min is not None and value < self.min) or (self.max is not None and value > self.max):
             raise UsageError(f"`{self.flags[0]}` is {value}; it has to be from {self.min} to {self.max}")
@@ -82,11 +79,26 @@ class Parameter(typing.NamedTuple):
         return self.type is bool
 
     @property
-    def required(self) -> bool:
+    def is_required(self) -> bool:
         return self.default is _REQUIRED
 
+    @property
+    def shown(self) -> str:
+        """How the parameter is named to a user."""
+        return self.declared.metavar if isinstance(self.declared, Argument) else self.declared.flags[0]
 
-def parameters(command: Callable[..., None]) -> list[Parameter]:
+    def value(self, text: str) -> Any:
+        """The value that a word stands for. Raises :class:`UsageError` where it stands for none."""
+        try:
+            value = self.type(text)
+        except ValueError:
+            raise UsageError(f"`{self.shown}` is `{text}`; it has to be {_NUMBERS[self.type]}") from None
+        if isinstance(self.declared, Option):
+            self.declared.check(value)
+        return value
+
+
+def parameters(command: Callable[..., Any]) -> list[Parameter]:
     """The parameters of a command's function, in order."""
     hints = typing.get_type_hints(command, include_extras=True)
     names = command.__code__.co_varnames[: command.__code__.co_argcount]
@@ -105,74 +117,129 @@ def _parameter(name: str, hint: Any, default: Any) -> Parameter:
     return Parameter(name, declared, typing.get_args(kind)[0] if many else kind, many, default)
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
+def parse(command: Callable[..., Any], prog: str, description: str, words: Sequence[str]) -> dict[str, Any]:
+    """The keyword arguments for a call of ``command``. Raises :class:`UsageError`, or exits after ``--help``."""
+    return _Parser(parameters(command), prog, description).parse(words)
+
+
+class _Parser:
+    def __init__(self, declared: list[Parameter], prog: str, description: str) -> None:
+        self.prog = prog
+        self.description = description
+        self.arguments = [each for each in declared if isinstance(each.declared, Argument)]
+        self.options = [each for each in declared if isinstance(each.declared, Option)]
+        self.by_flag = {flag: each for each in self.options for flag in _option(each).flags}
+
+    def parse(self, words: Sequence[str]) -> dict[str, Any]:
+        """Options may stand anywhere; after ``--`` every word is an argument."""
+        found: dict[str, Any] = {}
+        positional: list[str] = []
+        rest = iter(words)
+        for word in rest:
+            if word == "--":
+                positional += rest
+            elif word in ("-h", "--help"):
+                print(self.help(), end="")
+                raise SystemExit(0)
+            elif word.startswith("-") and word != "-":
+                self._take(word, rest, found)
+            else:
+                positional.append(word)
+        self._place(positional, found)
+        return {each.name: self._value(each, found) for each in (*self.arguments, *self.options)}
+
+    def _take(self, word: str, rest: Iterator[str], found: dict[str, Any]) -> None:
+        flag, equals, text = word.partition("=")
+        parameter = self.by_flag.get(flag)
+        if parameter is None:
+            self._refuse_option(flag)
+        if parameter.is_flag:
+            if equals:
+                raise UsageError(f"`{flag}` takes no value", f"Write `{flag}` alone, or leave it out.")
+            found[parameter.name] = True
+            return
+        if not equals:
+            text = next(rest, "--")
+            if text == "--" or text in self.by_flag:
+                self._refuse(f"`{flag}` needs a value")
+        value = parameter.value(text)
+        if parameter.many:
+            found.setdefault(parameter.name, []).append(value)
+        else:
+            found[parameter.name] = value
+
+    def _place(self, words: list[str], found: dict[str, Any]) -> None:
+        for parameter in self.arguments:
+            if parameter.many:
+                found[parameter.name] = [parameter.value(word) for word in words]
+                words = []
+            elif words:
+                found[parameter.name] = parameter.value(words.pop(0))
+        if words:
+            self._refuse(f"unexpected argument `{words[0]}`")
+
+    def _value(self, parameter: Parameter, found: dict[str, Any]) -> Any:
+        if parameter.name in found:
+            return found[parameter.name]
+        envvar = parameter.declared.envvar if isinstance(parameter.declared, Option) else None
+        if envvar and os.environ.get(envvar):
+            return parameter.value(os.environ[envvar])
+        if parameter.is_required:
+            self._refuse(f"{parameter.shown} is missing")
+        return parameter.default
+
+    def _refuse(self, message: str) -> NoReturn:
         raise UsageError(message, f"`{self.prog} --help` shows how it is used.")
 
+    def _refuse_option(self, flag: str) -> NoReturn:
+        longer = [f"Did you mean `{known}`?" for known in self.by_flag if known.startswith(flag)]
+        hint = longer[0] if longer else _did_you_mean(flag, self.by_flag)
+        raise UsageError(f"`{self.prog}` has no option `{flag}`", hint or f"`{self.prog} --help` shows how it is used.")
 
-def parser_for(command: Callable[..., None], prog: str, description: str) -> argparse.ArgumentParser:
-    """The parser of one command; its ``prog --help`` is made from the declarations."""
-    parser = _Parser(prog=prog, description=description, allow_abbrev=False)
-    for parameter in parameters(command):
-        if isinstance(parameter.declared, Argument):
-            _add_argument(parser, parameter, parameter.declared)
-        else:
-            _add_option(parser, parameter, parameter.declared)
-    return parser
+    def help(self) -> str:
+        """The text of ``--help``."""
+        from omnicfg.report.table import render_table
+        from omnicfg.report.terminal import Style
+
+        plain = Style(False)
+        usage = " ".join(["usage:", self.prog, *map(_usage, self.arguments), "[OPTION ...]"])
+        arguments = [[each.shown, each.declared.help] for each in self.arguments]
+        options = [[_left(each), _right(each)] for each in self.options]
+        parts = [f"{usage}\n\n{self.description}\n"]
+        if arguments:
+            parts.append("\narguments:\n" + render_table(arguments, plain, 100, indent="  "))
+        options.append(["-h, --help", "Show this help and exit."])
+        parts.append("\noptions:\n" + render_table(options, plain, 100, indent="  "))
+        return "".join(parts)
 
 
-def _add_argument(parser: argparse.ArgumentParser, parameter: Parameter, declared: Argument) -> None:
-    nargs = "*" if parameter.many else None if parameter.required else "?"
-    default = None if parameter.required else parameter.default
-    parser.add_argument(
-        parameter.name, metavar=declared.metavar, help=declared.help, type=parameter.type, nargs=nargs, default=default
-    )
+def _option(parameter: Parameter) -> Option:
+    assert isinstance(parameter.declared, Option)
+    return parameter.declared
 
 
-def _add_option(parser: argparse.ArgumentParser, parameter: Parameter, declared: Option) -> None:
+def _usage(parameter: Parameter) -> str:
+    shown = f"{parameter.shown} ..." if parameter.many else parameter.shown
+    return shown if parameter.is_required else f"[{shown}]"
+
+
+def _left(parameter: Parameter) -> str:
+    option = _option(parameter)
+    flags = ", ".join(option.flags)
     if parameter.is_flag:
-        parser.add_argument(*declared.flags, dest=parameter.name, help=declared.help, action="store_true")
-        return
-    metavar = declared.metavar or "|".join(declared.choices) or parameter.type.__name__.upper()
-    default = os.environ.get(declared.envvar, parameter.default) if declared.envvar else parameter.default
-    parser.add_argument(
-        *declared.flags,
-        dest=parameter.name,
-        metavar=metavar,
-        help=_option_help(parameter, declared),
-        type=parameter.type,
-        required=default is _REQUIRED,
-        default=None if default is _REQUIRED else default,
-        action="append" if parameter.many else "store",
-    )
+        return flags
+    return f"{flags} {option.metavar or '|'.join(option.choices) or parameter.type.__name__.upper()}"
 
 
-def _option_help(parameter: Parameter, declared: Option) -> str:
-    notes = [] if parameter.default in (None, _REQUIRED) else [f"default: {parameter.default}"]
-    notes += [f"or ${declared.envvar}"] if declared.envvar else []
-    text = f"{declared.help} ({'; '.join(notes)})" if notes else declared.help
-    return text.replace("%", "%%")
+def _right(parameter: Parameter) -> str:
+    option = _option(parameter)
+    has_default = parameter.default not in (None, False) and not parameter.is_required
+    notes = [f"default: {parameter.default}"] if has_default else []
+    notes += [f"or ${option.envvar}"] if option.envvar else []
+    return f"{option.help} ({'; '.join(notes)})" if notes else option.help
 
 
-def parse(command: Callable[..., None], prog: str, description: str, words: Sequence[str]) -> dict[str, Any]:
-    """The keyword arguments for a call of ``command``. Raises :class:`UsageError`, or exits after ``--help``."""
-    parser = parser_for(command, prog, description)
-    space, rest = parser.parse_known_intermixed_args(words)
-    if rest:
-        _refuse(rest, command, prog)
-    values = vars(space)
-    for parameter in parameters(command):
-        if isinstance(parameter.declared, Option):
-            parameter.declared.check(values[parameter.name])
-    return values
+def _did_you_mean(word: str, candidates: Iterable[str]) -> str | None:
+    from omnicfg.near import did_you_mean
 
-
-def _refuse(rest: Sequence[str], command: Callable[..., None], prog: str) -> NoReturn:
-    word = next((word for word in rest if word.startswith("-")), rest[0]).partition("=")[0]
-    usage = f"`{prog} --help` shows how it is used."
-    if not word.startswith("-"):
-        raise UsageError(f"unexpected argument `{word}`", usage)
-    options = (parameter.declared for parameter in parameters(command))
-    flags = [flag for option in options if isinstance(option, Option) for flag in option.flags]
-    longer = next((f"Did you mean `{flag}`?" for flag in flags if flag.startswith(word)), None)
-    raise UsageError(f"`{prog}` has no option `{word}`", longer or did_you_mean(word, flags) or usage)
+    return did_you_mean(word, candidates)

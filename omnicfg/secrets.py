@@ -30,17 +30,25 @@ _VOCABULARY: Final = frozenset(
         "pad", "per", "sep", "special", "speech", "start", "stop", "text", "think", "unk", "video", "vision",
     }
 )  # fmt: skip
-_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-# Both find their end without going back, so that a line of a megabyte takes no longer than it must.
-_URL_PASSWORD: Final = re.compile(r"(?<=://)[^/\s@:]*+:[^/\s@]++(?=@)")
-_YAML_KEY: Final = re.compile(r"""(["']?)(?<![\w.-])(?P<key>[A-Za-z_][\w.-]*+)\1[ \t]*:(?:[ \t]+|$)""")
-_QUOTED: Final = re.compile(r""""(?:\\.|[^"\\])*"|'(?:''|[^'])*'""")
-_FLOW_END: Final = re.compile(r"[,}\]]|$")
+# Some part of every key that can be a credential's, to tell most keys apart at once.
+_SIGNS: Final = ("token", "key", "secret", "pass", "auth", "cred", "pwd")
+
+# Patterns are compiled where one is needed. Those of keys and URLs find their end without going back, so that a line
+# of a megabyte takes no longer than it must.
+_WORDS: Final = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+"
+_URL_LOGIN: Final = r"(?<=://)[^/\s@]++(?=@)"
+_YAML_KEY: Final = r"""(["']?)(?<![\w.-])(?P<key>[A-Za-z_][\w.-]*+)\1[ \t]*:(?:[ \t]+|$)"""
+_QUOTED: Final = r""""(?:\\.|[^"\\])*"|'(?:''|[^'])*'"""
+_FLOW_END: Final = r"[,}\]]|$"
 
 
 def looks_secret(key: object) -> bool:
     """Whether the value under this key is probably a credential: ``hf_token``, ``API_KEY``; not ``eos_token``."""
-    words = [word.lower() for word in _WORDS.findall(str(key))]
+    text = str(key)
+    folded = text.lower()
+    if not any(sign in folded for sign in _SIGNS):
+        return False
+    words = [word.lower() for word in re.findall(_WORDS, text)]
     if not words:
         return False
     last, before = words[-1], words[-2] if len(words) > 1 else ""
@@ -74,14 +82,14 @@ def _hidden(value: Any) -> Any:
 
 def without_passwords(text: str) -> str:
     """``text`` with the user and password of every URL hidden."""
-    return _URL_PASSWORD.sub(HIDDEN, text)
+    return re.sub(_URL_LOGIN, HIDDEN, text) if "://" in text else text
 
 
 def secret_spans(line: str) -> list[tuple[int, int]]:
     """The parts of a line of YAML (start and end, from 0) that must not be shown, in order and apart."""
-    keys = [match for match in _YAML_KEY.finditer(line) if looks_secret(match["key"])]
+    keys = [match for match in re.finditer(_YAML_KEY, line) if looks_secret(match["key"])]
     found = [(match.end(), _value_end(line, match.start(), match.end())) for match in keys]
-    found += [match.span() for match in _URL_PASSWORD.finditer(line)]
+    found += [match.span() for match in re.finditer(_URL_LOGIN, line)]
     spans: list[tuple[int, int]] = []
     for start, end in sorted(span for span in found if span[0] < span[1]):
         if spans and start < spans[-1][1]:
@@ -93,13 +101,13 @@ def secret_spans(line: str) -> list[tuple[int, int]]:
 
 def _value_end(line: str, key: int, start: int) -> int:
     """Where the value of a key ends: at the end of the line, unless it is quoted or one of several in braces."""
-    quoted = _QUOTED.match(line, start)
+    quoted = re.match(_QUOTED, line[start:])
     if quoted:
-        return quoted.end()
+        return start + quoted.end()
     if line[start : start + 1] in ("{", "[") or not line[:key].strip(" \t-?"):
         return len(line.rstrip())
-    end = _FLOW_END.search(line, start)
-    return end.start() if end else len(line)
+    end = re.search(_FLOW_END, line[start:])
+    return start + end.start() if end else len(line)
 
 
 def redacted_setting(text: str) -> str:

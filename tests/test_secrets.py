@@ -38,7 +38,8 @@ def test_what_is_none(key: object) -> None:
         ("credentials", {"user": "a", "more": ["b"]}, {"user": "***", "more": ["***"]}),
         ("stages", [{"env": {"API_KEY": "abc"}}], [{"env": {"API_KEY": "***"}}]),
         ("url", "redis://me:pw@host/0", "redis://***@host/0"),
-        ("url", "https://host/path", "https://host/path"),
+        ("url", "git+https://hf_abc@host/path", "git+https://***@host/path"),
+        ("url", "https://host/path@x", "https://host/path@x"),
     ],
 )
 def test_redacted(key: str, value: Any, shown: Any) -> None:

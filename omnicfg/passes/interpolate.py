@@ -27,8 +27,8 @@ _VARIABLE: Final = _variable(f"{_TEXT}|{_variable(f'{_TEXT}|{_variable(_TEXT)}')
 _DECODED: Final = rf"\$\{{\s*oc\.decode:\s*{_variable(_TEXT)}\s*\}}"
 _LITERAL: Final = rf"\$\{{\s*oc\.(?:create|decode):(?:{_TEXT}|\{{{_TEXT}*\}})*\}}"
 _REFERENCE: Final = r"\$\{\s*(?P<path>[\w.\[\]$-]+)\s*\}"
-_ALLOWED: Final = re.compile(f"{_DECODED}|{_LITERAL}|{_VARIABLE}|{_REFERENCE}", re.ASCII)
-_ESCAPED: Final = re.compile(r"(?<!\\)(?:\\\\)*\\\$\{")
+_ALLOWED: Final = f"(?a:{_DECODED}|{_LITERAL}|{_VARIABLE}|{_REFERENCE})"  # compiled where a file has an expression
+_ESCAPED: Final = r"(?<!\\)(?:\\\\)*\\\$\{"
 
 # What a value, and what the evaluation of an expression, counts for beside the characters that they add.
 _VALUE: Final = 100
@@ -61,7 +61,7 @@ def _has_expression(leaf: Scalar) -> bool:
 
 
 def _check_form(leaf: Scalar) -> None:
-    rest = _ESCAPED.sub("", _ALLOWED.sub("", leaf.value))
+    rest = re.sub(_ESCAPED, "", re.sub(_ALLOWED, "", leaf.value))
     if "${" in rest:
         refuse(
             "interpolation",
@@ -104,7 +104,7 @@ class _Growth:
             return sum(self.of((*route, index), child) for index, child in enumerate(node.items))
         text = str(plain(node))
         variables = text.count("oc.env:") * (_EVALUATION + self.longest_variable)
-        paths = [match["path"] for match in _ALLOWED.finditer(text) if match["path"]]
+        paths = [match["path"] for match in re.finditer(_ALLOWED, text) if match["path"]]
         return len(text) + variables + sum(_EVALUATION + self._target(route, path) for path in paths)
 
     def _target(self, route: Route, path: str) -> int:

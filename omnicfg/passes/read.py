@@ -50,8 +50,9 @@ _WIDE_FLOAT: Final = (
 )
 _NUMBERS: Final = (("float", _FLOAT), ("int", _INT), ("float", _WIDE_FLOAT))
 # YAML 1.1's printable characters and line breaks (https://yaml.org/spec/1.1/#c-printable, #b-generic).
-_UNPRINTABLE: Final = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_BREAK: Final = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
+# As text: only a bad file needs them, and compiling the first takes a bare start of Python.
+_UNPRINTABLE: Final = r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+_BREAK: Final = r"\r\n|[\n\r\x85\u2028\u2029]"
 _PLAIN_START: Final = frozenset("yYnNtTfFoO-+.0123456789~")
 
 
@@ -90,7 +91,7 @@ def load_text(path: Path, shown: str) -> str:
 
 def _place(before: str, shown: str) -> Mark:
     """The place of the character that comes after a text."""
-    lines = _BREAK.split(before)
+    lines = re.split(_BREAK, before)
     line, column = len(lines), len(lines[-1]) + 1
     return Mark(shown, line, column, line, column + 1)
 
@@ -382,7 +383,7 @@ def _events(text: str, shown: str) -> Iterator[tuple[str, Any]]:
         place = error.problem_mark or error.context_mark
         refuse("yaml-syntax", _problem(place, text, shown), _one_line(error), "Fix the syntax here.")
     except (YAMLError, YAMLStreamError, UnicodeEncodeError) as error:
-        found = _UNPRINTABLE.search(text)
+        found = re.search(_UNPRINTABLE, text)
         refuse(
             "yaml-syntax",
             _place(text[: found.start()] if found else "", shown),
@@ -395,7 +396,7 @@ def _problem(place: Any, text: str, shown: str) -> Mark:
     """Where the parser saw a problem; the end of the last line where it saw that something is missing at the end."""
     if place is None:
         return Mark(shown)
-    lines = _BREAK.split(text.rstrip())
+    lines = re.split(_BREAK, text.rstrip())
     if place.line >= len(lines):
         return _place(text.rstrip(), shown)
     return Mark(shown, place.line + 1, place.column + 1, place.line + 1, place.column + 2)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from omnicfg.passes.read import read_scalar
 
-_PLAIN: Final = re.compile(r"[A-Za-z_./][\w./+-]*(?: [\w./+-]+)*\Z", re.ASCII)
+_PLAIN: Final = r"(?a:[A-Za-z_./][\w./+-]*(?: [\w./+-]+)*)\Z"
 _ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
@@ -51,7 +51,7 @@ def _float(value: float) -> str:
 
 
 def _string(value: str) -> str:
-    if _PLAIN.match(value) and value.lower() not in ("y", "n") and isinstance(read_scalar(value), str):
+    if re.match(_PLAIN, value) and value.lower() not in ("y", "n") and isinstance(read_scalar(value), str):
         return value
     return '"' + "".join(_escaped(character) for character in value) + '"'
 
