@@ -1,7 +1,7 @@
 """Part two, on a GPU: what payload rows cost at the dimensions of Qwen3-Omni-30B-A3B's Thinker, through the OpenAI
 server.
 
-    python -m benchmarks.engine.cost OUT PAIR [--repetitions 3] [--seconds 570] [--tiny]
+    python -m benchmarks.engine.cost OUT PAIR [--load NAME] [--repetitions 3] [--seconds 570]
 
 Arms: ``off`` plain vLLM with its prefix cache off, ``plain`` with it on, ``rows`` ours with every request's rows
 delivered to a consumer process, ``text`` ours without anybody asking for rows. A PAIR is two servers that share one
@@ -95,13 +95,13 @@ class Load:
 
 LOADS = {
     "off": [
-        Load("P1024_h0_c64", 0, 1024, 8, 256),
+        Load("P1024_h0_c64", 0, 1024, 8, 512),
         Load("P4096_h0_c64", 0, 4096, 8, 128),
         Load("DEC100_c64", 0, 100, 100, 256),
     ],
     "plain": [
-        Load("P4096_h94_c64", 3856, 240, 8, 256),
-        Load("P1024_h0_c64", 0, 1024, 8, 256),
+        Load("P4096_h94_c64", 3856, 240, 8, 768),
+        Load("P1024_h0_c64", 0, 1024, 8, 512),
         Load("DEC100_c64", 0, 100, 100, 256),
     ],
 }
@@ -114,10 +114,11 @@ def main() -> int:
     parser.add_argument("pair", choices=sorted(LOADS))
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=570.0, help="time for this call")
+    parser.add_argument("--load", action="append", help="only these loads")
     parser.add_argument("--tiny", action="store_true", help="a tiny model on the CPU: to try the script out")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    bench = Bench(options.pair, Results(options.out), Budget(options.seconds), options.tiny)
+    bench = Bench(options.pair, Results(options.out), Budget(options.seconds), options.tiny, options.load)
     try:
         bench.run(options.repetitions)
     finally:
@@ -128,9 +129,10 @@ def main() -> int:
 class Bench:
     """A pair of servers and the measurements on them."""
 
-    def __init__(self, pair: str, results: Results, budget: Budget, tiny: bool) -> None:
+    def __init__(self, pair: str, results: Results, budget: Budget, tiny: bool, loads: list[str] | None) -> None:
         self._pair, self._results, self._budget, self._tiny = pair, results, budget, tiny
-        self._loads = [load.tiny() if tiny else load for load in LOADS[pair]]
+        chosen = [load for load in LOADS[pair] if loads is None or load.name in loads]
+        self._loads = [load.tiny() if tiny else load for load in chosen]
         self._arms = [pair, "rows", "text"]
         self._socket = results.folder / f"rows-{pair}.sock"
         self._vocabulary = VOCABULARY
@@ -300,6 +302,7 @@ def _consume(socket: str, counts: SynchronizedArray[int]) -> None:
         if payload is not None:
             counts[2] += len(payload.data)
             counts[0 if payload.complete else 1] += 1
+            assembler.recycle(payload)
 
 
 async def _closed_loop(url: str, bodies: list[bytes], concurrency: int) -> None:

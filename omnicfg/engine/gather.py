@@ -53,6 +53,7 @@ KEY_LIMIT = 256
 MIB = 2**20
 _RING_LEAST, _RING_MOST = 32 * MIB, 192 * MIB
 _MESSAGES_PER_RING = 8
+_STEPS_PER_RING = 4  # of computed rows; a step that hits brings more
 
 
 @dataclass(slots=True)
@@ -384,7 +385,7 @@ class PayloadConnector(KVConnectorBase_V1, SupportsHMA):
         parallel = self._vllm_config.parallel_config
         path = socket_path(extra("socket", None), parallel.data_parallel_size, parallel.data_parallel_rank)
         tokens = self._vllm_config.scheduler_config.max_num_batched_tokens
-        fitting = min(max(2 * tokens * layout.token_bytes, _RING_LEAST), _RING_MOST)
+        fitting = min(max(_STEPS_PER_RING * tokens * layout.token_bytes, _RING_LEAST), _RING_MOST)
         sender = RowSender(Path(path), layout, int(extra("ring_bytes", fitting)), float(extra("stall_seconds", 10.0)))
         logger.info("Payload rows %s, %d B per token, at %s", payload.names, layout.token_bytes, path)
         return sender

@@ -25,7 +25,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -346,33 +346,61 @@ class Payload:
     key: str | None
     tokens: int
     reason: str
-    data: bytearray
+    data: memoryview
     complete: bool
 
 
-@dataclass(slots=True)
 class PayloadAssembler:
-    """Puts the messages of a :class:`RowReceiver` together, request by request."""
+    """Puts the messages of a :class:`RowReceiver` together, request by request.
 
-    layout: RowLayout
-    _open: dict[str, bytearray] = field(default_factory=dict)
-    _broken: set[str] = field(default_factory=set)
+    Rows are copied out of the ring once. Fresh memory costs more than the copy itself (the kernel clears every page),
+    so a consumer that is done with a payload should :meth:`recycle` it.
+    """
+
+    def __init__(self, layout: RowLayout) -> None:
+        self.layout = layout
+        self._open: dict[str, _Partial] = {}
+        self._spare: list[bytearray] = []
 
     def add(self, message: Message) -> Payload | None:
         """Take a message in; the whole payload when it was the request's last."""
+        token_bytes = self.layout.token_bytes
         if isinstance(message, Rows):
-            rows = self._open.setdefault(message.request, bytearray())
-            if message.start * self.layout.token_bytes != len(rows):  # rows were dropped before these
-                self._broken.add(message.request)
-            else:
-                rows += message.data
+            partial = self._open.get(message.request)
+            if partial is None:
+                spare = self._spare.pop() if self._spare else bytearray(len(message.data))
+                partial = self._open[message.request] = _Partial(spare)
+            if message.start * token_bytes == partial.size:
+                partial.append(message.data)
+            else:  # rows were dropped before these
+                partial.broken = True
             return None
-        rows = self._open.pop(message.request, bytearray())
-        size = message.tokens * self.layout.token_bytes
-        complete = message.request not in self._broken and len(rows) >= size
-        self._broken.discard(message.request)
-        del rows[size:]
-        return Payload(message.request, message.key, message.tokens, message.reason, rows, complete)
+        partial = self._open.pop(message.request, None) or _Partial(bytearray())
+        size = message.tokens * token_bytes
+        complete = not partial.broken and partial.size >= size
+        data = memoryview(partial.buffer)[: min(size, partial.size)]
+        return Payload(message.request, message.key, message.tokens, message.reason, data, complete)
+
+    def recycle(self, payload: Payload) -> None:
+        """Give a payload's memory back for the next one; its ``data`` must not be used any more."""
+        buffer = payload.data.obj
+        assert isinstance(buffer, bytearray)
+        payload.data.release()
+        self._spare.append(buffer)
+
+
+@dataclass(slots=True)
+class _Partial:
+    buffer: bytearray
+    size: int = 0
+    broken: bool = False
+
+    def append(self, data: memoryview) -> None:
+        end = self.size + len(data)
+        if end > len(self.buffer):
+            self.buffer.extend(bytes(max(end, 2 * len(self.buffer)) - len(self.buffer)))
+        memoryview(self.buffer)[self.size : end] = data  # a bytearray's own slice would copy twice
+        self.size = end
 
 
 def rows_message(
