@@ -49,7 +49,8 @@ def _hint(path: Path) -> str:
     close = near(path.name, siblings)
     if close:
         return f"Did you mean `{path.parent / close}`?"
-    close = near(path.name.removesuffix(".yaml"), library())
+    stem = path.name.removesuffix(".yaml")
+    close = stem if stem in library() else near(stem, library())
     if close:
         return f"Did you mean `{close}`?"
     return "`omnicfg profiles` lists the shipped names."

@@ -1,0 +1,63 @@
+"""The shipped profiles by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from omnicfg.catalog.library import find_profile, library
+from omnicfg.catalog.paths import data_root, load_json, profiles_dir, schemas_dir
+from omnicfg.errors import UsageError
+
+
+def test_names_are_the_stems_of_files() -> None:
+    assert library()["qwen3_omni_moe"] == profiles_dir() / "qwen3_omni_moe.yaml"
+    assert list(library()) == sorted(library())
+    assert "tiny_omni" in library()
+
+
+@pytest.mark.parametrize("name", ["tiny_omni", "tiny-omni", "Tiny_Omni", "tiny-omni.yaml"])
+def test_spellings_of_a_name(name: str) -> None:
+    assert find_profile(name) == (profiles_dir() / "tiny_omni.yaml", "tiny_omni.yaml")
+
+
+def test_a_path_is_shown_as_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own.yaml").touch()
+    monkeypatch.chdir(tmp_path)
+    assert find_profile("./own.yaml") == (Path("own.yaml"), "./own.yaml")
+    assert find_profile(tmp_path / "own.yaml") == (tmp_path / "own.yaml", str(tmp_path / "own.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "help_text"),
+    [
+        ("qwen3_omni_mo", "no profile `qwen3_omni_mo`", "Did you mean `qwen3_omni_moe`?"),
+        ("zzz", "no profile `zzz`", "`omnicfg profiles` lists the shipped names."),
+        ("no/such/tiny_omni.yaml", "no profile `no/such/tiny_omni.yaml`", "Did you mean `tiny_omni`?"),
+    ],
+)
+def test_a_name_that_is_none(name: str, message: str, help_text: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        find_profile(name)
+    (reason,) = refused.value.diagnostics
+    assert reason.message.startswith(message)
+    assert reason.help == help_text
+
+
+def test_a_near_file_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "turn.yaml").touch()
+    with pytest.raises(UsageError) as refused:
+        find_profile(tmp_path / "turns.yaml")
+    assert refused.value.diagnostics[0].help == f"Did you mean `{tmp_path / 'turn.yaml'}`?"
+
+
+def test_a_directory(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is a directory"):
+        find_profile(tmp_path)
+
+
+def test_where_the_data_lies() -> None:
+    assert profiles_dir() == data_root() / "profiles"
+    assert schemas_dir() == data_root() / "schemas"
+    assert load_json("schemas/vllm-omni/0.30.0/deploy.json") is load_json("schemas/vllm-omni/0.30.0/deploy.json")

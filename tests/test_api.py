@@ -1,0 +1,90 @@
+"""The public API, and what it must not cost."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+import omnicfg
+
+HEAVY = (
+    "argparse",
+    "jsonschema",
+    "omegaconf",
+    "pydantic",
+    "rich",
+    "ruamel.yaml",
+    "torch",
+    "transformers",
+    "typer",
+    "vllm",
+)
+
+
+def imported_by(code: str) -> set[str]:
+    """The modules that a fresh interpreter has imported after the code."""
+    program = f"import sys\n{code}\nprint(*sys.modules, sep='\\n')"
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    return set(done.stdout.split())
+
+
+def test_the_public_names() -> None:
+    assert omnicfg.__all__ == [
+        "Change",
+        "Diagnostic",
+        "OmnicfgError",
+        "Plan",
+        "ResolveError",
+        "ServeError",
+        "Severity",
+        "UsageError",
+        "__version__",
+        "diff",
+        "resolve",
+        "validate",
+    ]
+    assert all(getattr(omnicfg, name) is not None for name in omnicfg.__all__)
+
+
+def test_a_name_that_is_not_public() -> None:
+    with pytest.raises(AttributeError, match="module 'omnicfg' has no attribute 'resolv'"):
+        omnicfg.resolv  # noqa: B018
+
+
+def test_signatures() -> None:
+    assert str(inspect.signature(omnicfg.resolve)).replace("'", "") == (
+        "(profile: ProfileName, *, platform: str = cuda, pipeline: str | None = None, "
+        "overlays: Iterable[ProfileName] = (), overrides: Mapping[str, Any] | Iterable[str] | None = None) -> Plan"
+    )
+    assert list(inspect.signature(omnicfg.validate).parameters)[:5] == [
+        "profiles",
+        "platform",
+        "pipeline",
+        "overlays",
+        "overrides",
+    ]
+
+
+def test_a_plan_as_plain_data() -> None:
+    data = omnicfg.resolve("minicpmo_4_5_turn", platform="npu").to_dict()
+    assert list(data) == ["profile", "platform", "pipeline", "deploy", "stages"]
+    assert data["stages"][0]["engine_args"]["enable_prefix_caching"] is False
+    assert omnicfg.resolve("minicpmo_4_5_turn").to_dict()["stages"][0]["engine_args"]["enable_prefix_caching"] is True
+
+
+def test_importing_the_package_costs_nothing() -> None:
+    loaded = imported_by("import omnicfg")
+    assert {name for name in loaded if name.startswith("omnicfg")} == {"omnicfg"}
+
+
+def test_resolving_imports_nothing_heavy() -> None:
+    loaded = imported_by("import omnicfg; omnicfg.resolve('minicpmo_4_5_turn', platform='npu')")
+    assert loaded.isdisjoint(set(HEAVY) - {"ruamel.yaml"})
+
+
+def test_validating_imports_nothing_heavy() -> None:
+    loaded = imported_by("import omnicfg; omnicfg.validate('qwen3_omni_moe')")
+    assert loaded.isdisjoint(set(HEAVY) - {"ruamel.yaml"})
