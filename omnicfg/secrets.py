@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -88,7 +89,8 @@ def without_passwords(text: str) -> str:
 def secret_spans(line: str) -> list[tuple[int, int]]:
     """The parts of a line of YAML (start and end, from 0) that must not be shown, in order and apart."""
     keys = [match for match in re.finditer(_YAML_KEY, line) if looks_secret(match["key"])]
-    found = [(match.end(), _value_end(line, match.start(), match.end())) for match in keys]
+    first, length = len(line) - len(line.lstrip(" \t-?")), len(line.rstrip())
+    found = [(key.end(), _value_end(line, key.end(), length, in_block=key.start() <= first)) for key in keys]
     found += [match.span() for match in re.finditer(_URL_LOGIN, line)]
     spans: list[tuple[int, int]] = []
     for start, end in sorted(span for span in found if span[0] < span[1]):
@@ -99,15 +101,20 @@ def secret_spans(line: str) -> list[tuple[int, int]]:
     return spans
 
 
-def _value_end(line: str, key: int, start: int) -> int:
+def _value_end(line: str, start: int, length: int, *, in_block: bool) -> int:
     """Where the value of a key ends: at the end of the line, unless it is quoted or one of several in braces."""
-    quoted = re.match(_QUOTED, line[start:])
+    quoted = _compiled(_QUOTED).match(line, start)
     if quoted:
-        return start + quoted.end()
-    if line[start : start + 1] in ("{", "[") or not line[:key].strip(" \t-?"):
-        return len(line.rstrip())
-    end = re.search(_FLOW_END, line[start:])
-    return start + end.start() if end else len(line)
+        return quoted.end()
+    if in_block or line.startswith(("{", "["), start):
+        return length
+    end = _compiled(_FLOW_END).search(line, start)
+    return end.start() if end else len(line)
+
+
+@functools.cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
 
 
 def redacted_setting(text: str) -> str:

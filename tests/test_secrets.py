@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -63,3 +64,10 @@ def test_spans_are_in_order_and_apart() -> None:
     line = "{api_key: redis://me:pw@host, token: x}"
     spans = secret_spans(line)
     assert [line[start:end] for start, end in spans] == ["redis://me:pw@host", "x"]
+
+
+def test_a_long_line_takes_no_longer_than_it_must() -> None:
+    line = "{" + "token: {a: 1}, " * 20_000 + "}"
+    started = time.process_time()
+    assert secret_spans(line)
+    assert time.process_time() - started < 5
