@@ -125,9 +125,12 @@ class Merger:
         self.seen_in: dict[Diagnostic, set[str]] = {}
 
     def add(self, profile: ProfileName, found: Iterable[Diagnostic]) -> None:
+        """Take in the findings about a profile, but those in the block of a platform that nobody asked about."""
         for finding in found:
             bare = replace(finding, platform=None)
             platforms = finding.platform.split(",") if finding.platform else [""]
+            if platforms != [""] and not set(platforms) & set(self.platforms):
+                continue
             self.names.setdefault(bare, set()).update(platforms)
             self.seen_in.setdefault(bare, set()).add(_file_name(profile))
 

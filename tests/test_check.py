@@ -57,6 +57,12 @@ def test_a_finding_on_the_one_platform_that_was_asked_for_names_it(profile_file:
     assert summary(profile, platform="xpu") == [("profile.yaml", 3, "OC603", "xpu")]
 
 
+def test_a_finding_in_the_block_of_another_platform_is_not_of_this_one(profile_file: WriteProfile) -> None:
+    profile = profile_file(TTS + "platforms: {npu: {a: 1}}\n")
+    assert summary(profile) == summary(profile, platform="npu") == [("profile.yaml", 3, "OC101", "npu")]
+    assert summary(profile, platform="cuda") == []
+
+
 def test_what_cannot_be_compiled_on_a_platform_is_a_finding_there(profile_file: WriteProfile) -> None:
     found = omnicfg.validate(profile_file("pipeline: qwen3_tts\nmodel_runner: v2\n"))
     assert [(one.line, one.platform, one.severity) for one in found if one.code == "OC015"] == [
