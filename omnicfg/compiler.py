@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from omnicfg.catalog.library import find_profile
 from omnicfg.catalog.upstream import deploy_schema
@@ -26,8 +25,7 @@ from omnicfg.tree import Mark, plain
 ProfileName = str | os.PathLike[str]
 
 
-@dataclass(frozen=True)
-class Profile:
+class Profile(NamedTuple):
     """A profile read from disk, before a platform is chosen; shared by all platforms it is compiled for."""
 
     shown: str

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from omnicfg.diagnostics import Diagnostic, Severity
 from omnicfg.tree import Mark
+
+if TYPE_CHECKING:
+    from omnicfg.diagnostics import Diagnostic
 
 
 class OmnicfgError(Exception):
@@ -24,6 +27,8 @@ class UsageError(OmnicfgError):
     """A request that cannot be carried out: an unknown name, a bad option, a missing file."""
 
     def __init__(self, message: str, help: str | None = None, *, name: str = "usage") -> None:
+        from omnicfg.diagnostics import Diagnostic, Severity  # where nothing is wrong, none is needed
+
         super().__init__([Diagnostic("OC000", name, Severity.ERROR, message, help=help)])
 
 

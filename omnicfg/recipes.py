@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from omnicfg.compare import same
@@ -35,7 +34,7 @@ def overlay_for(
         text = dumps(document)
         raw = merge_documents(profile.raw, read_text(text, layer, "overlay.yaml"))
         try:
-            plan = compile_profile(replace(profile, raw=raw, deploy=deploy(raw)), platform, pipeline, overrides)
+            plan = compile_profile(profile._replace(raw=raw, deploy=deploy(raw)), platform, pipeline, overrides)
         except ResolveError:
             continue
         stage = plan.stage(stage_id)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from omnicfg.diagnostics import Diagnostic, Severity
 from omnicfg.errors import ResolveError
 from omnicfg.tree import Mark
+
+if TYPE_CHECKING:
+    from omnicfg.diagnostics import Diagnostic
 
 
 class Refusal(NamedTuple):
@@ -58,5 +60,7 @@ def refusal(
     platform, stage_id = where.get("platform"), where.get("stage_id")
     assert platform is None or isinstance(platform, str)
     assert stage_id is None or isinstance(stage_id, int)
+    from omnicfg.diagnostics import Diagnostic, Severity
+
     code = REFUSALS[name].code
     return Diagnostic.at(mark, code, name, Severity.ERROR, message, platform=platform, stage_id=stage_id, help=help)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 _SIMPLE: Final = {
     "bool": "bool",
@@ -30,8 +29,7 @@ _NAMES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ValueType:
+class ValueType(NamedTuple):
     """The kinds of value allowed (``bool``, ``int``, ``float``, ``str``, ``mapping``, ``list``, ``none``, ``any``).
 
     ``choices`` lists the only strings allowed; empty: any string.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from omnicfg.catalog.paths import load_json, profiles_dir
 
@@ -13,19 +12,23 @@ VLLM_OMNI: Final = "0.30.0"
 _DIRECTORY: Final = f"schemas/vllm-omni/{VLLM_OMNI}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Field:
-    """One field of the deploy schema: its annotation as text, its default, and its place in upstream's source."""
+    """One field of the deploy schema: its annotation as text, its default, and its place in upstream's source.
 
-    name: str
-    type: str
-    default: Any
-    file: str
-    line: int
+    Two fields are the same only if they are one object: a default may be a list, which has no hash.
+    """
+
+    __slots__ = ("default", "file", "line", "name", "type")
+
+    def __init__(self, name: str, type: str, default: Any, file: str, line: int) -> None:
+        self.name = name
+        self.type = type
+        self.default = default
+        self.file = file
+        self.line = line
 
 
-@dataclass(frozen=True)
-class DeploySchema:
+class DeploySchema(NamedTuple):
     """The deploy language of one vLLM-Omni release."""
 
     deploy_fields: Mapping[str, Field]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from omnicfg.catalog.paths import load_json, schemas_dir
 from omnicfg.value_types import ValueType, kind_of
@@ -44,8 +43,7 @@ def arg_types(version: str = DEFAULT_VLLM) -> Mapping[str, ValueType]:
     return {name: value_type(arg["type"]) for name, arg in engine_args(version).items()}
 
 
-@dataclass(frozen=True)
-class ConfigClass:
+class ConfigClass(NamedTuple):
     """A nested config of vLLM, such as ``CompilationConfig``: its fields, and whether it takes others too."""
 
     name: str
