@@ -4,7 +4,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
-INSTALL_OPTIONS := --quiet --no-compile --constraint constraints.txt
+INSTALL_OPTIONS := --quiet --quiet --constraint constraints.txt
 
 # One stamp for each set of packages, named after what decides on it: when that changes, it is installed anew.
 KEY  := $(shell cat pyproject.toml constraints.txt omnicfg/serve/install_cpu.py | cksum | cut -d' ' -f1)
@@ -60,7 +60,8 @@ $(BASE):
 	touch $@
 
 $(CPU): $(BASE)
-	$(BIN)/python -m omnicfg.serve.install_cpu $(INSTALL_OPTIONS)
+	@# Python compiles the few modules that are imported; pip would compile all of torch, transformers and vLLM
+	$(BIN)/python -m omnicfg.serve.install_cpu $(INSTALL_OPTIONS) --no-compile
 	touch $@
 
 $(DEV): $(BASE)
