@@ -21,6 +21,7 @@ from omnicfg.refusals import refuse
 from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Scalar, Sequence, deep_merge, over, plain
 
 MAX_CHAIN: Final = 32
+_SUFFIXES: Final = (".yaml", ".yml", ".json")
 _STRUCTURED: Final = ("connectors", "stages", "platforms")
 
 
@@ -70,7 +71,8 @@ def _base_path(path: Path, shown: str, base: Node) -> tuple[Path, str]:
     value = plain(base)
     if not isinstance(value, str):
         refuse("bad-base", base.mark, "`base_config` is one path", "Chain bases file by file: each names its own.")
-    if "\0" in value or Path(value).suffix.lower() not in (".yaml", ".yml"):
+    if "\0" in value or Path(value).suffix.lower() not in _SUFFIXES:
+        # Whatever the profile of a stranger names would otherwise be read, and quoted where it is no YAML.
         refuse("bad-base", base.mark, f"`base_config: {value}` is not a YAML file", "Name a .yaml file.")
     return path.parent / value, os.path.normpath(Path(shown).parent / value)
 
@@ -124,7 +126,7 @@ def _falsy(node: Node | None) -> bool:
 
 def _merge_connectors(base: Node | None, upper: Node | None, reason: str) -> Node | None:
     if upper is None or _falsy(upper):
-        return base
+        return base if base is None or _falsy(base) else expect_mapping(base, "connectors")
     if base is None or _falsy(base):
         return over(expect_mapping(upper, "connectors"), base, reason)
     return deep_merge(expect_mapping(base, "connectors"), expect_mapping(upper, "connectors"), reason)

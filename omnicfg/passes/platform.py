@@ -14,7 +14,7 @@ from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.passes.deploy import model_runner_of
 from omnicfg.passes.inherit import expect_mapping, stage_id_of
 from omnicfg.refusals import refuse
-from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Sequence, over, plain, relabel
+from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Scalar, Sequence, over, plain, relabel
 
 
 class _Overrides(NamedTuple):
@@ -100,8 +100,11 @@ def _patch(stage: Mapping, overrides: _Overrides, reason: str) -> None:
 
 
 def _set_field(stage: Mapping, key: Hashable, node: Node, key_mark: Mark | None, reason: str) -> None:
-    if not isinstance(key, str):
+    if not isinstance(key, str) or key.startswith("__"):
+        # Upstream sets attributes of its own Python class here, those with underscores included.
         refuse("unsupported-yaml", key_mark or node.mark, f"the stage key {key!r} is not a name")
+    if key == "stage_id" and not isinstance(node, Scalar):
+        refuse("wrong-container", node.mark, "`stage_id` is one number")
     if key not in stage.items:
         extras = stage.items["engine_extras"].copy()
         if not isinstance(extras, Mapping):

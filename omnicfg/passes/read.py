@@ -20,9 +20,11 @@ from omnicfg.tree import Layer, Mapping, Mark, Node, Scalar, Sequence
 
 MAX_BYTES: Final = 1 << 20
 MAX_DEPTH: Final = 64
+MAX_PURE: Final = 1 << 16  # characters that the slow, pure Python parser is asked to read
 MAX_NODES: Final = 10_000  # after alias expansion; OmegaConf's own default limit
 MAX_NUMBER: Final = 3000  # characters; whatever the notation, such a number has fewer digits than Python prints (4300)
 
+_NO_VALUES: Final = ("=", "<<")  # YAML 1.1's types `value` and `merge`, for which upstream's reader has no values
 _STR: Final = "tag:yaml.org,2002:str"
 _CORE: Final = "tag:yaml.org,2002:"
 
@@ -98,7 +100,7 @@ def _place(before: str, shown: str) -> Mark:
 
 def read_text(text: str, layer: Layer, shown: str) -> Mapping:
     """The tree of a YAML text. ``shown`` names it in marks and diagnostics."""
-    node = _Builder(layer, shown).build(text)
+    node = _parse(text, layer, shown)
     if isinstance(node, Mapping):
         return node
     if node is None or (isinstance(node, Scalar) and node.value is None):
@@ -114,7 +116,7 @@ def read_text(text: str, layer: Layer, shown: str) -> Mapping:
 
 def read_value(text: str, layer: Layer, shown: str) -> Node:
     """The tree of a YAML text that may hold a value of any kind."""
-    return _Builder(layer, shown).build(text) or Scalar(None, layer, Mark(shown, 1, 1, 1, 1), text="")
+    return _parse(text, layer, shown) or Scalar(None, layer, Mark(shown, 1, 1, 1, 1), text="")
 
 
 def is_printable(number: int) -> bool:
@@ -236,9 +238,9 @@ class _Builder:
         self.root: Node | None = None
         self.total = 0
 
-    def build(self, text: str) -> Node | None:
+    def build(self, events: Iterator[tuple[str, Any]]) -> Node | None:
         documents = 0
-        for kind, event in _events(text, self.shown):
+        for kind, event in events:
             if kind == "ScalarEvent":
                 self._place(self._scalar(event), 1, event.anchor, plain=event.implicit[0])
             elif kind in ("MappingStartEvent", "SequenceStartEvent"):
@@ -259,7 +261,7 @@ class _Builder:
 
     def _scalar(self, event: Any) -> Scalar:
         mark, text, tag = self._mark(event), event.value, event.tag
-        plain = event.implicit[0] and tag is None
+        plain = (event.implicit[0] and tag is None) or (tag == "!" and not event.style)
         try:
             if plain:
                 value = read_scalar(text)
@@ -292,6 +294,7 @@ class _Builder:
         if len(self.stack) >= MAX_DEPTH:
             refuse("too-large", self._mark(event), f"nested deeper than {MAX_DEPTH} levels")
         if event.anchor:
+            self._check_anchor(event.anchor, self._mark(event))
             self.open_anchors.add(event.anchor)
         self.stack.append(_Open(is_mapping, event.start_mark, event.anchor))
 
@@ -316,11 +319,15 @@ class _Builder:
         self, node: Node, size: int, anchor: str | None, *, plain: bool = False, alias_mark: Mark | None = None
     ) -> None:
         if anchor:
+            self._check_anchor(anchor, node.mark)
             self.anchors[anchor] = (node, size)
-        if not self.stack:
+        block = self.stack[-1] if self.stack else None
+        is_key = block is not None and block.is_mapping and block.key is None
+        if plain and not is_key and isinstance(node, Scalar) and node.text in _NO_VALUES:
+            refuse("unsupported-yaml", node.mark, f"`{node.text}` has a meaning of its own in YAML", "Quote it.")
+        if block is None:
             self.root = node
             return
-        block = self.stack[-1]
         block.size += size
         if block.size > MAX_NODES:
             refuse("too-large", alias_mark or node.mark, f"more than {MAX_NODES} values after alias expansion")
@@ -336,6 +343,10 @@ class _Builder:
             assert block.key_mark is not None
             block.pairs.append((block.key.value, block.key_mark, block.key_plain, node))
             block.key = None
+
+    def _check_anchor(self, anchor: str, mark: Mark) -> None:
+        if anchor in self.anchors or anchor in self.open_anchors:
+            refuse("duplicate-key", mark, f"the anchor `&{_short(anchor)}` is already defined", "Give it another name.")
 
     def _mapping(self, block: _Open, mark: Mark) -> Mapping:
         mapping = Mapping({}, self.layer, mark)
@@ -362,6 +373,9 @@ class _Builder:
         for key, key_mark, key_plain, node in block.pairs:
             if not (key == "<<" and key_plain):
                 mapping.put(key, node, key_mark)
+        for key in mapping.items:
+            if isinstance(key, int) and not isinstance(key, bool) and str(key) in mapping.items:
+                refuse("duplicate-key", mapping.key_mark(key), f"`{key}` is set twice, as a number and as text")
         return mapping
 
     def _merge_sources(self, node: Node) -> list[Mapping]:
@@ -373,12 +387,22 @@ class _Builder:
         return mappings
 
 
-def _events(text: str, shown: str) -> Iterator[tuple[str, Any]]:
-    """Parser events by class name, from libyaml where it is installed and from pure Python elsewhere."""
+def _parse(text: str, layer: Layer, shown: str) -> Node | None:
+    """The root node. What libyaml refuses is tried again in pure Python, as long as that is no long work.
+
+    The two disagree on a colon inside a plain scalar of a flow collection (``[12:30:45]``), which upstream's reader
+    takes.
+    """
     from ruamel.yaml.error import MarkedYAMLError, YAMLError, YAMLStreamError
 
     try:
-        yield from _raw_events(text)
+        try:
+            return _Builder(layer, shown).build(_libyaml_events(text))
+        except (MarkedYAMLError, ImportError):
+            # It also reads YAML 1.1's other line breaks as ordinary characters; libyaml and upstream do not.
+            if len(text) > MAX_PURE or any(mark in text for mark in "\x85\u2028\u2029"):
+                raise
+            return _Builder(layer, shown).build(_pure_events(text))
     except MarkedYAMLError as error:
         place = error.problem_mark or error.context_mark
         refuse("yaml-syntax", _problem(place, text, shown), _one_line(error), "Fix the syntax here.")
@@ -402,15 +426,10 @@ def _problem(place: Any, text: str, shown: str) -> Mark:
     return Mark(shown, place.line + 1, place.column + 1, place.line + 1, place.column + 2)
 
 
-def _raw_events(text: str) -> Iterator[tuple[str, Any]]:
-    try:
-        from _ruamel_yaml import CParser
-    except ImportError:
-        from ruamel.yaml import YAML
+def _libyaml_events(text: str) -> Iterator[tuple[str, Any]]:
+    """Parser events by class name. Raises ``ImportError`` where libyaml's binding is not installed."""
+    from _ruamel_yaml import CParser
 
-        for event in YAML(typ="safe", pure=True).parse(text):
-            yield type(event).__name__, event
-        return
     parser = CParser(text)
     try:
         while True:
@@ -420,6 +439,15 @@ def _raw_events(text: str) -> Iterator[tuple[str, Any]]:
             yield type(event).__name__, event
     finally:
         parser.dispose()
+
+
+def _pure_events(text: str) -> Iterator[tuple[str, Any]]:
+    from ruamel.yaml import YAML
+
+    reader = YAML(typ="safe", pure=True)
+    reader.version = (1, 1)
+    for event in reader.parse(text):
+        yield type(event).__name__, event
 
 
 def _one_line(error: Exception) -> str:

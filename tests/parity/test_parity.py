@@ -45,6 +45,7 @@ STRICTER: Final = {
     "stage-text-empty": "an empty text passes for an empty list",
     "document-scalar": "a document of one word is taken for a key without a value",
     "document-key-only": "a document of one word is taken for a key without a value",
+    "chain-base-suffix": "a base that is no .yaml, .yml or .json file is not read: the profile may be a stranger's",
     "chain-base-text": "a document of one word is taken for a key without a value",
     "scalar-tag-binary": "bytes mean nothing in a profile",
     "scalar-tag-omap": "ordered pairs mean nothing in a profile",

@@ -126,8 +126,10 @@ def test_an_alias_is_the_value_of_its_anchor() -> None:
     assert tree.mapping("b").items["k"].mark == Mark("profile.yaml", 1, 11, 1, 12)
 
 
-def test_an_anchor_may_be_used_again_for_another_value() -> None:
-    assert plain(tree_of("a: &x 1\nb: *x\nc: &x 2\nd: *x\n")) == {"a": 1, "b": 1, "c": 2, "d": 2}
+def test_an_anchor_is_defined_once() -> None:
+    with pytest.raises(ResolveError, match="the anchor `&x` is already defined") as caught:
+        tree_of("a: &x 1\nb: *x\nc: &x 2\nd: *x\n")
+    assert (caught.value.diagnostics[0].line, caught.value.diagnostics[0].column) == (3, 4)
 
 
 def test_an_alias_as_key() -> None:
@@ -153,7 +155,7 @@ def test_a_merge_key_merges_mappings(value: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("!!str 8", "8"), ("!!int '8'", 8), ("!!float 1", 1.0), ("!!bool 'on'", True), ("!!null x", None), ("! 8", "8")],
+    [("!!str 8", "8"), ("!!int '8'", 8), ("!!float 1", 1.0), ("!!bool 'on'", True), ("!!null x", None), ("! 8", 8), ("! '8'", "8")],
 )
 def test_the_tags_of_the_core(text: str, value: object) -> None:
     assert tree_of(f"a: {text}\n").value("a") == value
