@@ -398,8 +398,10 @@ def _parse(text: str, layer: Layer, shown: str) -> Node | None:
     try:
         try:
             return _Builder(layer, shown).build(_libyaml_events(text))
-        except (MarkedYAMLError, ImportError):
-            # It also reads YAML 1.1's other line breaks as ordinary characters; libyaml and upstream do not.
+        except ImportError:
+            return _Builder(layer, shown).build(_pure_events(text))
+        except MarkedYAMLError:
+            # Pure Python also reads YAML 1.1's other line breaks as ordinary characters; libyaml and upstream do not.
             if len(text) > MAX_PURE or any(mark in text for mark in "\x85\u2028\u2029"):
                 raise
             return _Builder(layer, shown).build(_pure_events(text))

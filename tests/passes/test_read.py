@@ -155,7 +155,15 @@ def test_a_merge_key_merges_mappings(value: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("!!str 8", "8"), ("!!int '8'", 8), ("!!float 1", 1.0), ("!!bool 'on'", True), ("!!null x", None), ("! 8", 8), ("! '8'", "8")],
+    [
+        ("!!str 8", "8"),
+        ("!!int '8'", 8),
+        ("!!float 1", 1.0),
+        ("!!bool 'on'", True),
+        ("!!null x", None),
+        ("! 8", 8),
+        ("! '8'", "8"),
+    ],
 )
 def test_the_tags_of_the_core(text: str, value: object) -> None:
     assert tree_of(f"a: {text}\n").value("a") == value
