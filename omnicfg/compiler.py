@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from omnicfg.catalog.library import find_profile
 from omnicfg.catalog.upstream import deploy_schema
@@ -14,13 +14,15 @@ from omnicfg.near import did_you_mean
 from omnicfg.passes.deploy import deploy
 from omnicfg.passes.engine_args import engine_args
 from omnicfg.passes.inherit import Chain, inherit
-from omnicfg.passes.override import Override, apply_overrides, parse_overrides
 from omnicfg.passes.pipeline import find_pipeline, known_pipeline
 from omnicfg.passes.platform import apply_platform
 from omnicfg.passes.topology import apply_topology
 from omnicfg.plan import Plan
 from omnicfg.tree import Mapping as Tree
 from omnicfg.tree import Mark, plain
+
+if TYPE_CHECKING:
+    from omnicfg.passes.override import Override
 
 ProfileName = str | os.PathLike[str]
 
@@ -49,10 +51,30 @@ def load_file(path: Path, shown: str, overlays: Iterable[ProfileName] = ()) -> P
 
 def compile_profile(profile: Profile, platform: str, pipeline: str, overrides: Iterable[Override] = ()) -> Plan:
     """The plan of a loaded profile on one platform."""
-    tree = apply_overrides(apply_platform(profile.deploy, platform), overrides)
+    tree = deployed(profile, platform, overrides)
     joined = apply_topology(tree, pipeline, platform)
     plan = engine_args(joined, profile=profile.shown, platform=platform, pipeline=pipeline)
     return Plan(plan, stage_marks(tree))
+
+
+def deployed(profile: Profile, platform: str, overrides: Iterable[Override] = ()) -> Tree:
+    """The deploy tree that a plan is made from; stage settings of null are still in it."""
+    tree = apply_platform(profile.deploy, platform)
+    given = list(overrides)
+    if not given:
+        return tree
+    from omnicfg.passes.override import apply_overrides
+
+    return apply_overrides(tree, given)
+
+
+def parsed_overrides(overrides: Mapping[str, Any] | Iterable[str] | None) -> list[Override]:
+    """Overrides as :func:`resolve` takes them; the pass is imported only where there are any."""
+    if not overrides:
+        return []
+    from omnicfg.passes.override import parse_overrides
+
+    return parse_overrides(overrides)
 
 
 def stage_marks(tree: Tree) -> dict[int, Mark]:
@@ -80,7 +102,7 @@ def resolve(
     """
     check_platform(platform)
     loaded = load(profile, overlays)
-    parsed = parse_overrides(overrides)
+    parsed = parsed_overrides(overrides)
     return compile_profile(loaded, platform, pipeline_of(loaded, pipeline, parsed), parsed)
 
 

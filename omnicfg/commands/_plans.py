@@ -7,10 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from omnicfg.catalog.upstream import deploy_schema
-from omnicfg.compiler import Profile, check_platform, compile_profile, load, pipeline_of
+from omnicfg.compiler import (
+    Profile,
+    check_platform,
+    compile_profile,
+    deployed,
+    load,
+    parsed_overrides,
+    pipeline_of,
+)
 from omnicfg.errors import OmnicfgError, ResolveError
-from omnicfg.passes.override import Override, apply_overrides, parse_overrides
-from omnicfg.passes.platform import apply_platform
 from omnicfg.plan import Plan
 from omnicfg.tree import Mapping as Tree
 
@@ -27,7 +33,7 @@ class Request:
         settings: Sequence[str] | None = None,
     ) -> None:
         self.loaded: Profile = load(profile, overlays or ())
-        self.overrides: list[Override] = parse_overrides(settings)
+        self.overrides = parsed_overrides(settings)
         self.pipeline = pipeline_of(self.loaded, pipeline, self.overrides, model)
 
     def plan(self, platform: str) -> Plan:
@@ -36,7 +42,7 @@ class Request:
 
     def deployed(self, platform: str) -> Tree:
         """The deploy tree that :meth:`plan` is made from, in which settings of null are still there."""
-        return apply_overrides(apply_platform(self.loaded.deploy, platform), self.overrides)
+        return deployed(self.loaded, platform, self.overrides)
 
     def plans(self, platforms: Sequence[str]) -> tuple[dict[str, Plan], dict[str, ResolveError]]:
         """The plans by platform, and the errors of the platforms that refuse the profile."""
