@@ -88,9 +88,8 @@ def test_only_another_build_than_torchs_is_suspect(
     assert install_cpu.suspects() == suspects
 
 
-def test_a_module_is_tried_in_an_interpreter_of_its_own() -> None:
-    assert install_cpu.importable("json")
-    assert not install_cpu.importable("no_such_module_anywhere")
+def test_modules_are_tried_in_interpreters_of_their_own() -> None:
+    assert install_cpu.unimportable(["json", "no_such_module_anywhere", "os"]) == ["no_such_module_anywhere"]
 
 
 def test_the_requirements_are_those_of_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
