@@ -91,11 +91,13 @@ class _Output:
 
     def _table(self, plan: Plan) -> str:
         from omnicfg.report.plan import render_plan
-        from omnicfg.report.terminal import Style, has_colour, width_of
+        from omnicfg.report.terminal import Style, has_colour, width_of, wrap
 
         style, width = Style(has_colour(sys.stdout)), width_of(sys.stdout)
         why = self._why_unset(plan) if self.effective else None
-        return render_plan(plan, style, width, explain=self.explain, why_unset=why) + _costs(plan)
+        notes = "".join(f"{line}\n" for note in _costs(plan) for line in wrap(note, width))
+        text = render_plan(plan, style, width, explain=self.explain, why_unset=why)
+        return f"{text}\n{notes}" if notes else text
 
     def _why_unset(self, plan: Plan) -> Any:
         from omnicfg.passes.effective import why_unset
@@ -129,15 +131,14 @@ class _Output:
         return "".join(f"{line}\n" for line in lines)
 
 
-def _costs(plan: Plan) -> str:
-    """What the prefix cache of each stage that has one is known to cost; empty where nothing is known."""
+def _costs(plan: Plan) -> list[str]:
+    """What the prefix cache of each stage that has one is known to cost."""
     cached = [stage for stage in plan.stages if stage.arg("enable_prefix_caching")]
     if not cached:
-        return ""
+        return []
     from omnicfg.evidence import entry_on, host_memory_text
 
     entries = {stage.stage_id: entry_on(plan, stage, "prefix_caching") for stage in cached}
     costs = {stage_id: host_memory_text(entry) for stage_id, entry in entries.items() if entry}
     told = [(stage_id, cost) for stage_id, cost in costs.items() if cost]
-    notes = [f"note: stage {stage_id}'s prefix cache was measured to take {cost}\n" for stage_id, cost in told]
-    return "\n" + "".join(notes) if notes else ""
+    return [f"note: stage {stage_id}'s prefix cache was measured to take {cost}" for stage_id, cost in told]

@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 from omnicfg.report.terminal import Style, cells, pad, printable, wrap
 
 _GAP: Final = "  "
-_NARROWEST: Final = 8
+_STACKED: Final = "    "
+_PROSE: Final = 24  # columns that the last cell of a row needs at least to be read with ease
 
 
 class Cell(NamedTuple):
@@ -25,15 +26,25 @@ Row = Sequence[str | Cell]
 def render_table(
     rows: Iterable[Row], style: Style, width: int | None, *, headers: Sequence[str] = (), indent: str = ""
 ) -> str:
-    """Aligned columns, two spaces apart. Where ``width`` is too small for them, the widest ones are wrapped."""
+    """Aligned columns, two spaces apart.
+
+    Where ``width`` is too small, the last column is wrapped; where that would leave it a few characters, each row
+    becomes a block of lines, its first cell on top.
+    """
     body = [[_cell(cell) for cell in row] for row in rows]
     if headers:
         body.insert(0, [Cell(header, "strong") for header in headers])
-    if not body:
+    widths = [max(cells(cell.text) for cell in column) for column in zip(*body, strict=True)]
+    while widths and not widths[-1]:
+        widths.pop()
+    if not widths:
         return ""
-    widths = [max(cells(row[column].text) for row in body) for column in range(len(body[0]))]
+    body = [row[: len(widths)] for row in body]
     if width is not None:
-        _shrink(widths, width - len(indent))
+        spare = width - cells(indent) - sum(widths[:-1]) - len(_GAP) * (len(widths) - 1)
+        if spare < min(widths[-1], _PROSE):
+            return "".join(f"{indent}{line}\n" for line in _blocks(body, headers, style, width - cells(indent)))
+        widths[-1] = min(widths[-1], spare)
     return "".join(f"{indent}{line}\n" for row in body for line in _lines(row, widths, style))
 
 
@@ -41,24 +52,42 @@ def _cell(cell: str | Cell) -> Cell:
     return Cell(printable(cell)) if isinstance(cell, str) else Cell(printable(cell.text), cell.style)
 
 
-def _shrink(widths: list[int], width: int) -> None:
-    """Take columns from the widest until all fit, but leave each a few."""
-    spare = width - len(_GAP) * (len(widths) - 1)
-    while sum(widths) > spare and max(widths) > _NARROWEST:
-        widest = max(range(len(widths)), key=widths.__getitem__)
-        second = max((size for column, size in enumerate(widths) if column != widest), default=0)
-        lowest = max(second - 1, _NARROWEST, widths[widest] - (sum(widths) - spare))
-        widths[widest] = min(lowest, widths[widest] - 1)
-
-
 def _lines(row: Sequence[Cell], widths: Sequence[int], style: Style) -> Iterator[str]:
+    """A row in its columns, over as many lines as its tallest cell needs."""
     wrapped = [wrap(cell.text, width) for cell, width in zip(row, widths, strict=True)]
     for parts in zip_longest(*wrapped, fillvalue=""):
         shown = [
-            (style(cell.style, part) if cell.style else part) + pad(part, width)[len(part) :]
+            _styled(cell, part, style) + pad(part, width)[len(part) :]
             for cell, part, width in zip(row, parts, widths, strict=True)
         ]
         yield _GAP.join(shown).rstrip()
+
+
+def _blocks(body: Sequence[Sequence[Cell]], headers: Sequence[str], style: Style, width: int) -> Iterator[str]:
+    """Each row as a block: its first cell, and below it the others, with their headers where there are any."""
+    for row in body[1:] if headers else body:
+        first, *others = row
+        yield from _shown(first, style, width)
+        together = _GAP.join(cell.text for cell in others if cell.text)
+        if not headers and cells(together) <= width - len(_STACKED):
+            yield _STACKED + _GAP.join(_styled(cell, cell.text, style) for cell in others if cell.text)
+            continue
+        for cell, header in zip_longest(others, headers[1:]):
+            if cell.text:
+                name = f"{header}: " if header else ""
+                first_line, *rest = _shown(cell, style, width - len(_STACKED), len(name))
+                yield f"{_STACKED}{name}{first_line}"
+                yield from (f"{_STACKED}{line}" for line in rest)
+
+
+def _shown(cell: Cell, style: Style, width: int, lead: int = 0) -> list[str]:
+    """A cell's lines, the first of them ``lead`` columns shorter, where a name stands before it."""
+    first, *rest = wrap(" " * lead + cell.text, width)
+    return [_styled(cell, line, style) for line in (first[lead:], *rest)]
+
+
+def _styled(cell: Cell, text: str, style: Style) -> str:
+    return style(cell.style, text) if cell.style else text
 
 
 def render_markdown(rows: Iterable[Row], headers: Sequence[str]) -> str:

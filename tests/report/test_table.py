@@ -15,11 +15,29 @@ def test_columns_are_aligned_and_lines_end_where_their_text_does() -> None:
     )
 
 
-def test_a_narrow_terminal_wraps_the_widest_columns() -> None:
-    text = render_table([["key", "word " * 20, "x " * 30]], PLAIN, 50)
+def test_a_narrow_terminal_wraps_the_last_column() -> None:
+    text = render_table([["key", "short", "word " * 20], ["other", "x", "y"]], PLAIN, 50)
     assert max(map(cells, text.splitlines())) <= 50
     assert text.count("word") == 20
-    assert text.count("x") == 30
+    assert text.splitlines()[0].startswith("key    short  word word")
+    assert text.splitlines()[1].startswith("              word")
+
+
+def test_where_even_that_leaves_no_room_rows_become_blocks() -> None:
+    text = render_table([["key", "long middle cell, " * 3 + "yes", "last"], ["other", "x", "y"]], PLAIN, 40)
+    assert text == (
+        "key\n    long middle cell, long middle cell,\n    long middle cell, yes\n    last\nother\n    x  y\n"
+    )
+    rows = [["key", "middle " * 9, "last " * 9], ["other", "x", ""]]
+    text = render_table(rows, PLAIN, 40, headers=["name", "what", "why"], indent="  ")
+    assert max(map(cells, text.splitlines())) <= 40
+    assert text.splitlines()[0] == "  key"
+    assert text.splitlines()[1].startswith("      what: middle middle")
+    assert text.splitlines()[-2:] == ["  other", "      what: x"]
+
+
+def test_empty_columns_at_the_end_take_no_room() -> None:
+    assert render_table([["a", "b", ""], ["c", "d", ""]], PLAIN, None) == "a  b\nc  d\n"
 
 
 def test_styles_do_not_count_as_width() -> None:
