@@ -82,7 +82,7 @@ def _blocks(body: Sequence[Sequence[Cell]], headers: Sequence[str], style: Style
 
 def _shown(cell: Cell, style: Style, width: int, lead: int = 0) -> list[str]:
     """A cell's lines, the first of them ``lead`` columns shorter, where a name stands before it."""
-    first, *rest = wrap(" " * lead + cell.text, width)
+    first, *rest = wrap("_" * lead + cell.text, width)
     return [_styled(cell, line, style) for line in (first[lead:], *rest)]
 
 
