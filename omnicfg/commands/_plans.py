@@ -44,8 +44,11 @@ class Request:
         """The deploy tree that :meth:`plan` is made from, in which settings of null are still there."""
         return deployed(self.loaded, platform, self.overrides)
 
-    def plans(self, platforms: Sequence[str]) -> tuple[dict[str, Plan], dict[str, ResolveError]]:
-        """The plans by platform, and the errors of the platforms that refuse the profile."""
+    def some_plans(self, platforms: Sequence[str]) -> tuple[dict[str, Plan], dict[str, ResolveError]]:
+        """The plans by platform, and the errors of the platforms that refuse the profile.
+
+        Raises :class:`OmnicfgError` where every one of them does.
+        """
         plans: dict[str, Plan] = {}
         errors: dict[str, ResolveError] = {}
         for platform in platforms:
@@ -53,6 +56,8 @@ class Request:
                 plans[platform] = self.plan(platform)
             except ResolveError as error:
                 errors[platform] = error
+        if not plans:
+            raise OmnicfgError([diagnostic for error in errors.values() for diagnostic in error.diagnostics])
         return plans, errors
 
 

@@ -6,7 +6,7 @@ import sys
 from typing import Annotated
 
 from omnicfg.commands._options import MODEL_DIR, OVERLAYS, PIPELINE, PLATFORM, PROFILE, SETTINGS, VLLM_VERSION
-from omnicfg.commands._plans import Request, platforms_of, vllm_version_of
+from omnicfg.commands._plans import Request, platforms_of, tell, vllm_version_of
 from omnicfg.explain import Explanation, explain
 from omnicfg.parser import Argument, Option
 from omnicfg.tree import plain
@@ -27,18 +27,26 @@ def run(
     settings: SETTINGS = None,
     vllm_version: VLLM_VERSION = None,
     format: FORMAT = "text",
-) -> None:
-    """Raises :class:`~omnicfg.errors.UsageError` for a key that exists nowhere."""
+) -> int:
+    """Exit code: 1 where one of several platforms refuses the profile. A key that exists nowhere is trouble."""
     version = vllm_version_of(vllm_version)
     request = Request(profile, pipeline, model, overlays, settings)
-    found = {name: explain(request.plan(name), key, request.deployed(name), version) for name in platforms_of(platform)}
+    plans, errors = request.some_plans(platforms_of(platform))
+    found = {name: explain(plan, key, request.deployed(name), version) for name, plan in plans.items()}
+    _print(found, request, format, whole=platform == "all")
+    for error in errors.values():
+        tell(error)
+    return 1 if errors else 0
+
+
+def _print(found: dict[str, Explanation], request: Request, format: str, *, whole: bool) -> None:
     recipes = {name: _recipe(request, explanation) for name, explanation in found.items()}
     if format == "json":
         from omnicfg.report.explanation import explanation_data
         from omnicfg.report.json import dumps
 
         data = {name: explanation_data(explanation, recipes[name]) for name, explanation in found.items()}
-        sys.stdout.write(dumps(data if platform == "all" else data[platform]))
+        sys.stdout.write(dumps(data if whole else next(iter(data.values()))))
         return
     from omnicfg.report.explanation import render_explanation
     from omnicfg.report.terminal import Style, has_colour, width_of

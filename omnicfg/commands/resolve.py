@@ -16,7 +16,6 @@ from omnicfg.commands._options import (
     VLLM_VERSION,
 )
 from omnicfg.commands._plans import Request, platforms_of, tell, vllm_version_of
-from omnicfg.errors import OmnicfgError
 from omnicfg.parser import Option
 
 if TYPE_CHECKING:
@@ -44,9 +43,7 @@ def run(
 ) -> int:
     """Exit code: 1 where one of several platforms refuses the profile; a refusal of the only one is an error."""
     platforms = platforms_of(platform)
-    plans, errors = Request(profile, pipeline, model, overlays, settings).plans(platforms)
-    if not plans:
-        raise OmnicfgError([diagnostic for error in errors.values() for diagnostic in error.diagnostics])
+    plans, errors = Request(profile, pipeline, model, overlays, settings).some_plans(platforms)
     version = vllm_version_of(vllm_version)
     if effective:
         from omnicfg.passes.effective import effective as filled

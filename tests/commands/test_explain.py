@@ -63,6 +63,13 @@ def test_all_platforms(run: Run) -> None:
     }  # fmt: skip
 
 
+def test_a_platform_that_refuses_is_told_and_the_others_are_shown(run: Run, profile_file: WriteProfile) -> None:
+    path = profile_file("pipeline: qwen3_tts\nasync_chunk: false\nmodel_runner: v2\n")
+    result = run("explain", path, "model_runner", "--platform", "all", "--format", "json")
+    assert (result.code, list(result.data)) == (1, ["cuda", "rocm", "musa"])
+    assert result.err.count("error[OC015]") == 2
+
+
 @pytest.mark.parametrize(
     ("key", "first"),
     [
