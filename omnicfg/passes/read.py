@@ -54,6 +54,7 @@ _NUMBERS: Final = (("float", _FLOAT), ("int", _INT), ("float", _WIDE_FLOAT))
 # YAML 1.1's printable characters and line breaks (https://yaml.org/spec/1.1/#c-printable, #b-generic).
 # As text: only a bad file needs them, and compiling the first takes a bare start of Python.
 _UNPRINTABLE: Final = r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+_HALF: Final = r"[\ud800-\udfff]"  # of a pair of UTF-16, which pure Python's reader lets through
 _BREAK: Final = r"\r\n|[\n\r\x85\u2028\u2029]"
 _PLAIN_START: Final = frozenset("yYnNtTfFoO-+.0123456789~")
 
@@ -262,6 +263,13 @@ class _Builder:
     def _scalar(self, event: Any) -> Scalar:
         mark, text, tag = self._mark(event), event.value, event.tag
         plain = (event.implicit[0] and tag is None) or (tag == "!" and not event.style)
+        if not text.isascii() and re.search(_HALF, text):
+            refuse(
+                "yaml-syntax",
+                mark,
+                "an escape here stands for half a character, which no file can hold",
+                "Write the character itself, or the escape `\\U` with its eight digits.",
+            )
         try:
             if plain:
                 value = read_scalar(text)

@@ -64,7 +64,7 @@ YAML = {
     "a tab for indentation": ("a:\n\tb: 1\n", "yaml-syntax", 4, 1),
     "a null character": ('a: "\0"\n', "yaml-syntax", 3, 5),
     "an escape character": ("a: b\x1b[31m\n", "yaml-syntax", 3, 5),
-    "an escaped surrogate": ('a: "\\ud800"\n', "yaml-syntax", 3, 7),
+    "an escaped surrogate": ('a: "\\ud800"\n', "yaml-syntax", 3, 4),
     "a decimal number of a megabyte": ("a: " + "1" * 900_000 + "\n", "bad-value", 3, 4),
     "a hexadecimal number of a megabyte": ("a: 0x" + "f" * 900_000 + "\n", "bad-value", 3, 4),
     "a time of a megabyte": ("a: 1" + ":59" * 300_000 + "\n", "bad-value", 3, 4),
