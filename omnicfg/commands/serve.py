@@ -57,17 +57,19 @@ def run(
 ) -> int:
     """0 once it was stopped, 1 where the profile has errors; raises where nothing can be started or the server dies."""
     from omnicfg import models
+    from omnicfg.compiler import check_platform
     from omnicfg.serve import engines, preflight
     from omnicfg.serve.launch import Request
     from omnicfg.serve.machine import this_machine
 
+    check_platform(platform)
     chosen = engines.engine(engine)
     plan = _checked(profile, platform, overlays or [], settings or [], pipeline, model, engine)
     if plan is None:
         return 1
     reference = model or _default_model(plan.pipeline)
     builtin = models.is_builtin(reference)
-    checkpoint = str(models.location(reference)) if builtin else reference
+    checkpoint = str(models.location(reference)) if builtin else _checkpoint(reference)
     name = reference.removeprefix(models.PREFIX)
     request = Request(plan, checkpoint, name, host, port, api_key)
     machine = this_machine()
@@ -135,6 +137,12 @@ def _default_model(pipeline: str) -> str:
             "name a checkpoint's directory or its id on the hub: `--model DIR`",
         )
     return default
+
+
+def _checkpoint(reference: str) -> str:
+    """A directory as the server finds it; anything else (an id on the hub) as it was given."""
+    directory = Path(reference).expanduser()
+    return str(directory) if directory.is_dir() else reference
 
 
 def _print_launch(launch: Launch) -> None:

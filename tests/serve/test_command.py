@@ -82,6 +82,7 @@ def test_all_that_is_missing_is_told_at_once(taken_port: int) -> None:
         (["tiny-omni", "--model", "builtin:other"], "no built-in model `other`"),
         (["tiny-omni", "--engine", "other"], "`--engine` cannot be `other`"),
         (["tiny-omni", "--platform", "tpu"], "unknown platform `tpu`"),
+        (["tiny-omni", "--platform", "all"], "unknown platform `all`"),
         (["tiny-omni", "--port", "70000"], "`--port` is 70000"),
         (["no-such-profile"], "no profile `no-such-profile`"),
         (["qwen3_tts", "--model", "a/b"], "does not answer in text"),
