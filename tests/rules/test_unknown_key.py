@@ -30,6 +30,13 @@ LEVELS = {
     "stages:\n  - {stage_id: 0, default_sampling_params: {temprature: 1.0}}\n": (
         4, 45, "unknown key `temprature` in `default_sampling_params` of stage 0", "Did you mean `temperature`?",
     ),
+    "stages:\n  - {stage_id: 0, compilation_config: {cudagraph_capture_size: [1]}}\n": (
+        4, 40, "unknown key `cudagraph_capture_size` in `compilation_config` of stage 0",
+        "Did you mean `cudagraph_capture_sizes`?",
+    ),
+    "stages:\n  - {stage_id: 0, compilation_config: {pass_config: {fuse_norm_quants: true}}}\n": (
+        4, 54, "unknown key `fuse_norm_quants` in `pass_config` of stage 0", "Did you mean `fuse_norm_quant`?",
+    ),
     "connectors:\n  shm:\n    nam: SharedMemoryConnector\nstages:\n"
     "  - {stage_id: 1, input_connectors: {from_stage_0: shm}}\n": (
         5, 5, "unknown key `nam` in connector `shm`", "Did you mean `name`?",

@@ -26,6 +26,9 @@ WRONG = {
     "stages:\n  - {stage_id: 0, default_sampling_params: {temperature: hot}}\n": (
         4, 58, "`temperature` in `default_sampling_params` of stage 0 is the text `hot`; it has to be a number", None,
     ),
+    "stages:\n  - {stage_id: 0, compilation_config: {cudagraph_capture_sizes: 8}}\n": (
+        4, 65, "`cudagraph_capture_sizes` in `compilation_config` of stage 0 is the int `8`; it has to be a list", None,
+    ),
     "trust_remote_code: maybe\n": (
         3, 20, "`trust_remote_code` in the profile is the text `maybe`; it has to be true or false", None,
     ),
@@ -46,6 +49,12 @@ def test_a_value_of_the_wrong_kind(
 ) -> None:
     found = findings(profile_file(HEAD + text), "OC102")
     assert [(one.line, one.column, one.message, one.help) for one in found] == [expected]
+
+
+def test_a_word_that_is_none_of_an_args_choices(profile_file: WriteProfile) -> None:
+    (found,) = findings(profile_file(HEAD + "stages:\n  - {stage_id: 0, kv_cache_dtype: fp8_e4m}\n"), "OC102")
+    assert (found.line, found.column, found.help) == (4, 35, "Did you mean `fp8_e4m3`?")
+    assert "it has to be one of auto, float16, bfloat16, fp8, fp8_e4m3, " in found.message
 
 
 @pytest.mark.parametrize(
