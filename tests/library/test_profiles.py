@@ -27,7 +27,12 @@ NOT_IN_THE_RELEASE = {
 }
 
 # Upstream's files carry these keys and nothing in the release reads them; ours do without.
-DEAD_KEYS = {"connector_get_sleep_s", "connector_get_max_wait", "connector_get_max_wait_first_chunk"}
+DEAD_KEYS = {
+    "codec_streaming",
+    "connector_get_sleep_s",
+    "connector_get_max_wait",
+    "connector_get_max_wait_first_chunk",
+}
 
 EVERYWHERE = PLATFORMS
 CACHE = "stages.0.engine_args.enable_prefix_caching"
