@@ -108,9 +108,7 @@ class KeyReads:
         """Put the nodes of a function's own body into it, nested functions into functions of their own."""
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             arguments = node.args
-            names = [
-                argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
-            ]
+            names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
             variadic = arguments.vararg.arg if arguments.vararg else None
             self._add(Function(node.name, function.module, owner, function, list(node.body), names, variadic))
             return
@@ -144,11 +142,7 @@ class KeyReads:
             return
         if isinstance(target, ast.Name):
             function.mappings.add(target.id)
-        elif (
-            isinstance(target, ast.Attribute)
-            and isinstance(target.value, ast.Name)
-            and target.value.id == "self"
-        ):
+        elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self":
             self.attributes.add((function.module, function.owner, target.attr))
 
     def _call(self, call: ast.Call, function: Function) -> None:

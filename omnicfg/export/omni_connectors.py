@@ -106,8 +106,6 @@ def _is_flat(value: ast.expr) -> bool:
     match value:
         case ast.Attribute(attr="connector_config"):
             return True
-        case ast.Call(
-            args=[ast.Constant("connector_config"), *_] | [_, ast.Constant("connector_config"), *_]
-        ):
+        case ast.Call(args=[ast.Constant("connector_config"), *_] | [_, ast.Constant("connector_config"), *_]):
             return True
     return False

@@ -84,11 +84,7 @@ def _default(value: Any) -> Any:
     if type(value).__name__ == "FieldInfo":
         return _default(value.get_default(call_default_factory=True))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {
-            field.name: _default(getattr(value, field.name))
-            for field in dataclasses.fields(value)
-            if field.init
-        }
+        return {field.name: _default(getattr(value, field.name)) for field in dataclasses.fields(value) if field.init}
     if type(value).__module__ == "torch":
         return str(value).removeprefix("torch.")
     return jsonable(value)
@@ -118,9 +114,7 @@ def _platforms() -> list[str]:
 
     folders = {path.parent.name for path in Path(str(package.__file__)).parent.glob("*/__init__.py")}
     if folders != set(PLATFORMS):
-        raise RuntimeError(
-            f"vllm-omni has the platforms {sorted(folders)}, this exporter knows {sorted(PLATFORMS)}"
-        )
+        raise RuntimeError(f"vllm-omni has the platforms {sorted(folders)}, this exporter knows {sorted(PLATFORMS)}")
     return list(PLATFORMS)
 
 
@@ -204,9 +198,7 @@ def _accepts_parallel(execution_type: Any, key: str) -> bool:
 def _has_owner(execution_type: Any, engine_extras: Mapping[str, Any]) -> bool:
     from vllm_omni.config import omni_config, stage_config
 
-    topology = stage_config.StagePipelineConfig(
-        stage_id=0, model_stage="probe", execution_type=execution_type
-    )
+    topology = stage_config.StagePipelineConfig(stage_id=0, model_stage="probe", execution_type=execution_type)
     stage = stage_config.StageDeployConfig(stage_id=0, engine_extras=dict(engine_extras))
     try:
         omni_config._stage_engine_values(stage, topology)

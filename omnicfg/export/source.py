@@ -30,9 +30,7 @@ def parse(path: Path) -> ast.Module:
 def relative(path: str | Path) -> str:
     """A path below the folder that holds the installed package, with forward slashes."""
     parts = Path(path).parts
-    last = max(
-        index for index, part in enumerate(parts) if part in {"vllm", "vllm_omni"} and _is_root(parts[:index])
-    )
+    last = max(index for index, part in enumerate(parts) if part in {"vllm", "vllm_omni"} and _is_root(parts[:index]))
     return "/".join(parts[last:])
 
 
@@ -49,9 +47,7 @@ def annotated_fields(cls: type) -> dict[str, Annotated]:
             continue
         for node in ast.walk(parse(Path(file))):
             if isinstance(node, ast.ClassDef) and node.name == owner.__name__:
-                found |= {
-                    name: Annotated(text, line, relative(file)) for name, text, line in _attributes(node)
-                }
+                found |= {name: Annotated(text, line, relative(file)) for name, text, line in _attributes(node)}
     return found
 
 
@@ -69,11 +65,7 @@ def assignments(module: ast.Module) -> dict[str, ast.expr]:
             for target in statement.targets:
                 if isinstance(target, ast.Name):
                     values[target.id] = statement.value
-        elif (
-            isinstance(statement, ast.AnnAssign)
-            and isinstance(statement.target, ast.Name)
-            and statement.value
-        ):
+        elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value:
             values[statement.target.id] = statement.value
     return values
 
@@ -107,8 +99,4 @@ def keyword_lines(call: ast.Call) -> dict[str, int]:
 def function_strings(function: Any) -> set[str]:
     """Every string constant in the body of a function."""
     tree = ast.parse(inspect.getsource(function).lstrip())
-    return {
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }
+    return {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}

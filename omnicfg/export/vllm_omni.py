@@ -19,16 +19,10 @@ from omnicfg.export.omni_environment import prepare
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write the files of the installed release."""
-    parser = argparse.ArgumentParser(
-        prog="python -m omnicfg.export.vllm_omni", description=(__doc__ or "").strip()
-    )
-    parser.add_argument(
-        "--out", type=Path, required=True, help="folder that gets a folder named after the release"
-    )
+    parser = argparse.ArgumentParser(prog="python -m omnicfg.export.vllm_omni", description=(__doc__ or "").strip())
+    parser.add_argument("--out", type=Path, required=True, help="folder that gets a folder named after the release")
     out: Path = parser.parse_args(arguments).out
-    os.environ.setdefault(
-        "HF_HUB_OFFLINE", "1"
-    )  # nothing is fetched: the topology does not depend on a model
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing is fetched: the topology does not depend on a model
     prepare()
 
     from omnicfg.export.omni_deploy import export_deploy

@@ -86,9 +86,7 @@ def declared(profile: str, platform: str) -> dict[str, tuple[Any, Any]]:
 
 def values(node: Any, route: str = "") -> Iterator[tuple[str, Any]]:
     """Every leaf below ``node`` with its route; an empty container is a leaf. Dead keys are passed over."""
-    children = (
-        dict(node) if isinstance(node, dict) else dict(enumerate(node)) if isinstance(node, list) else {}
-    )
+    children = dict(node) if isinstance(node, dict) else dict(enumerate(node)) if isinstance(node, list) else {}
     if not children:
         yield route, node
     for key, child in children.items():
@@ -119,9 +117,7 @@ def test_upstream_s_values_but_for_what_is_declared(profile: str, upstream_deplo
 
 
 def test_what_is_declared_to_be_missing_upstream_is_missing(upstream_deploy: Path) -> None:
-    assert [name for name in ALL if not (upstream_deploy / f"{name}.yaml").exists()] == sorted(
-        NOT_IN_THE_RELEASE
-    )
+    assert [name for name in ALL if not (upstream_deploy / f"{name}.yaml").exists()] == sorted(NOT_IN_THE_RELEASE)
 
 
 @pytest.mark.parametrize("profile", ALL)
@@ -147,9 +143,7 @@ def test_no_profile_carries_a_dead_key(profile: str) -> None:
     assert [key for key in sorted(DEAD_KEYS) if key in text] == []
 
 
-@pytest.mark.parametrize(
-    "path", sorted((profiles_dir() / "pipelines").glob("*.json")), ids=lambda path: path.stem
-)
+@pytest.mark.parametrize("path", sorted((profiles_dir() / "pipelines").glob("*.json")), ids=lambda path: path.stem)
 def test_a_topology_of_our_own_has_upstream_s_form_and_true_lines(path: Path) -> None:
     topology = json.loads(path.read_text("utf-8"))
     model = pipelines()["qwen3_omni_moe_thinker_only"]

@@ -61,9 +61,7 @@ def effective(profile: str, platform: str) -> list[str]:
     """What the final engine args of stages 0, 1 and 2 say."""
     words = {True: "on", False: "off", None: "unset"}
     stages = omnicfg.resolve(profile, platform=platform).to_dict()["stages"]
-    return [
-        words[stage["engine_args"].get("enable_prefix_caching")] for stage in stages if stage["stage_id"] < 3
-    ]
+    return [words[stage["engine_args"].get("enable_prefix_caching")] for stage in stages if stage["stage_id"] < 3]
 
 
 @pytest.mark.parametrize("profile", expected())
