@@ -80,6 +80,7 @@ def test_the_rules() -> None:
         "OC105": "out-of-range",
         "OC201": "unmatched-stage",
         "OC202": "unknown-platform",
+        "OC203": "repeated-stage",
         "OC401": "undefined-connector",
         "OC402": "unreferenced-connector",
         "OC403": "session-mode-not-served",
