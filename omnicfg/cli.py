@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
@@ -15,6 +16,8 @@ from omnicfg.registry import module_names, modules_of
 PROG: Final = "omnicfg"
 COMPLETE: Final = "_OMNICFG_COMPLETE"
 _COMMANDS: Final = "omnicfg.commands"
+_READER_GONE: Final = 141  # as of a command that SIGPIPE ended: 128 and its number
+_UNWRITABLE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF})
 _ABOUT: Final = "Compile, check, diff and serve deploy profiles of multi-stage omni models."
 
 
@@ -69,15 +72,18 @@ def _overview() -> str:
             *lines,
             "",
             f"`{PROG} COMMAND --help` shows a command's options; `{PROG} --version` the version.",
-            "Exit codes: 0 clean, 1 findings or differences, 2 usage or trouble, 130 interrupted.",
+            "Exit codes: 0 clean, 1 findings or differences, 2 usage or trouble, 130 interrupted, 141 output cut off.",
         ]
     )
 
 
 def main() -> None:
-    """Entry point. Exit codes: 0 clean, 1 findings, 2 usage or trouble, 130 interrupted."""
+    """Entry point. Exit codes: 0 clean, 1 findings, 2 usage or trouble, 130 interrupted, 141 output cut off."""
     # Nearly all that a command makes lives until it ends: collecting garbage every 700 objects is a tenth of its time.
     gc.set_threshold(100_000)
+    # Python has no streams where the descriptors are closed (``>&-``).
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115, PTH123  # open to the end
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115, PTH123
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character, or a file name that is no text, must not end in a traceback.
         if hasattr(stream, "reconfigure"):
@@ -93,10 +99,21 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
-        # The reader of our output has gone (``omnicfg ... | head``); keep the interpreter from complaining at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        # The reader of our output has gone (``omnicfg ... | head``).
+        _write_no_more()
+        sys.exit(_READER_GONE)
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            raise
+        _write_no_more()
+        print(f"error: the output cannot be written: {error.strerror}", file=sys.stderr)
+        sys.exit(2)
     sys.exit(code)
+
+
+def _write_no_more() -> None:
+    """Keep the interpreter from complaining at exit about what it could not write."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

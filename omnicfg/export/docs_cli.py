@@ -10,9 +10,9 @@ from omnicfg.export.docs_output import fenced, table
 from omnicfg.parser import Argument, Option, Parameter, parameters
 
 _ABOUT: Final = """\
-Exit codes, of every command: 0 clean, 1 findings or differences, 2 usage or trouble, 130 interrupted. Machine formats
-stand alone on standard output; what else there is to say goes to standard error. Colour is for terminals, and never
-where `NO_COLOR` is set.
+Exit codes, of every command: 0 clean, 1 findings or differences, 2 usage or trouble, 130 interrupted, 141 where the
+reader of the output goes away (`omnicfg ... | head`). Machine formats stand alone on standard output; what else there
+is to say goes to standard error. Colour is for terminals, and never where `NO_COLOR` is set.
 """
 
 

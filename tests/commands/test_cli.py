@@ -26,7 +26,8 @@ def test_help_lists_every_command_and_the_exit_codes(run: Run) -> None:
     result = run("--help")
     assert (result.code, result.err) == (0, "")
     assert all(f"  {name} " in result.out for name in command_names())
-    assert "Exit codes: 0 clean, 1 findings or differences, 2 usage or trouble, 130 interrupted." in result.out
+    codes = "0 clean, 1 findings or differences, 2 usage or trouble, 130 interrupted, 141 output cut off."
+    assert f"Exit codes: {codes}" in result.out
 
 
 @pytest.mark.parametrize("command", command_names())
@@ -79,18 +80,33 @@ def test_plain_output_imports_nothing_heavy(words: str) -> None:
     assert done.stderr == "[]\n"
 
 
-def test_a_reader_that_goes_away_is_no_error() -> None:
-    with subprocess.Popen(
-        [sys.executable, "-m", "omnicfg.cli", "resolve", "qwen3_omni_moe", "--platform", "all", "--explain"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=ROOT,
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdout.readline()
-        process.stdout.close()
-        assert process.stderr.read() == b""
+def test_a_reader_that_goes_away_is_no_finding_and_no_error() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "omnicfg.cli", "profiles"]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False, cwd=ROOT)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_output_that_cannot_be_written_is_trouble() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "omnicfg.cli", "profiles"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            cwd=ROOT,
+        )
+    assert (done.returncode, done.stderr) == (2, "error: the output cannot be written: No space left on device\n")
+
+
+@pytest.mark.parametrize(("words", "code"), [("profiles", 0), ("reslove", 2)])
+def test_closed_streams_lose_the_output_and_nothing_else(words: str, code: int) -> None:
+    command = f'exec "{sys.executable}" -m omnicfg.cli {words} >&- 2>&-'
+    assert subprocess.run(["sh", "-c", command], check=False, cwd=ROOT).returncode == code
 
 
 def test_a_terminal_without_unicode_gets_escapes(tmp_path: Path) -> None:
