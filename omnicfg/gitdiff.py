@@ -219,6 +219,13 @@ class _Blob:
         return self.mode == "120000"
 
 
+def _revision_hint(text: str) -> str:
+    old, dots, new = text.partition("..")
+    if dots and old and new and not new.startswith("."):
+        return f"Write the two apart: `--git {old} {new}`."
+    return "Name a commit, a branch or a tag."
+
+
 class Repository:
     """A git repository, asked through the ``git`` command."""
 
@@ -237,7 +244,7 @@ class Repository:
         """The commit that a revision names. Raises :class:`UsageError` where it names none."""
         found = self.find_commit(revision)
         if found is None:
-            raise UsageError(f"git knows no revision `{revision}`", "Name a commit, a branch or a tag.")
+            raise UsageError(f"git knows no revision `{revision}`", _revision_hint(revision))
         return found
 
     def find_commit(self, revision: str) -> str | None:
@@ -351,6 +358,13 @@ def _digests(root: Path, names: Sequence[str]) -> dict[str, str]:
         raise UsageError(f"the files of the repository cannot be read: {error}") from None
 
 
+def _leads_inside(link: Path, root: Path) -> bool:
+    try:
+        return link.resolve().is_relative_to(root)
+    except (OSError, RuntimeError):  # it leads back to itself; before Python 3.13 that is the second
+        return False
+
+
 def _unpack(repository: Repository, commit: str, root: Path) -> list[str]:
     """Write the files of a commit below ``root`` and name them; of links, only those that stay inside."""
     found = list(repository.contents(repository.blobs(commit)))
@@ -364,8 +378,8 @@ def _unpack(repository: Repository, commit: str, root: Path) -> list[str]:
         for path, content in links:
             path.symlink_to(os.fsdecode(content))
         for path, _ in links:
-            if not path.resolve().is_relative_to(root):
+            if not _leads_inside(path, root):
                 path.unlink()
-    except (OSError, RuntimeError) as error:
+    except OSError as error:
         raise UsageError(f"the files of {commit[:12]} cannot be unpacked: {error}") from None
     return [blob.path for blob, _ in found if (root / blob.path).is_file()]

@@ -191,6 +191,8 @@ def test_links_inside_are_followed_and_links_that_lead_out_are_not(repo: Repo, t
     (repo.root / "link.yaml").symlink_to("base.yaml")
     (repo.root / "out.yaml").symlink_to("../outside.yaml")
     (repo.root / "absolute.yaml").symlink_to(tmp_path.parent / "outside.yaml")
+    (repo.root / "itself.yaml").symlink_to("itself.yaml")
+    (repo.root / "here").symlink_to(".")
     old = repo.commit()
     new = repo.commit(base=BASE.replace("8", "4"))
     found = by_path(repo.diff(old, new))

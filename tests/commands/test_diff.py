@@ -125,3 +125,7 @@ def test_git_trouble(run: Run, repo: Repo) -> None:
     result = run("diff", "--git", "nosuch")
     assert (result.code, result.out) == (2, "")
     assert "git knows no revision `nosuch`" in result.err
+
+
+def test_a_range_as_git_diff_takes_it_is_answered_with_how_it_is_written_here(run: Run, repo: Repo) -> None:
+    assert "help: Write the two apart: `--git HEAD~1 HEAD`." in run("diff", "--git", "HEAD~1..HEAD").err
