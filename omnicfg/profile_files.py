@@ -15,6 +15,7 @@ from omnicfg.tree import Sequence as List
 
 SUFFIXES: Final = (".yaml", ".yml")
 _SKIPPED: Final = frozenset({"node_modules", "__pycache__"})
+_ENVIRONMENT: Final = "pyvenv.cfg"  # https://docs.python.org/3/library/venv.html
 
 
 def profiles_in(paths: Sequence[Path]) -> Iterator[Path]:
@@ -29,13 +30,18 @@ def profiles_in(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 def _search(directory: Path) -> Iterator[Path]:
-    """Every YAML file below a directory that looks like a profile; hidden directories are left out."""
+    """Every YAML file below a directory that looks like a profile; hidden and installed ones are left out."""
     for folder, folders, files in os.walk(directory):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED)
+        folders[:] = sorted(name for name in folders if not _is_skipped(Path(folder), name))
         for name in sorted(files):
             path = Path(folder) / name
             if path.suffix.lower() in SUFFIXES and looks_like_profile(path):
                 yield path
+
+
+def _is_skipped(parent: Path, name: str) -> bool:
+    """Hidden directories, and those in which packages are installed: a virtual environment has its mark in it."""
+    return name.startswith(".") or name in _SKIPPED or (parent / name / _ENVIRONMENT).exists()
 
 
 def looks_like_profile(path: Path) -> bool:

@@ -50,6 +50,8 @@ def test_a_directory_is_searched_and_files_are_taken_as_they_are(profile_file: W
     profile_file("pipeline: a\n", "a/c.YML")
     profile_file("pipeline: a\n", ".git/d.yaml")
     profile_file("pipeline: a\n", "node_modules/d.yaml")
+    profile_file("pipeline: a\n", "env/lib/site-packages/d.yaml")
+    profile_file("home = /usr/bin\n", "env/pyvenv.cfg")
     other = profile_file("no: profile\n", "other.yaml")
     found = [path.relative_to(tmp_path).as_posix() for path in profiles_in([tmp_path, other, tmp_path / "b.yaml"])]
     assert found == ["b.yaml", "a/c.YML", "other.yaml"]

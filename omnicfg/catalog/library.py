@@ -24,6 +24,8 @@ def find_profile(profile: str | Path) -> tuple[Path, str]:
     """
     path = Path(profile)
     text = str(profile)
+    if not text:
+        raise UsageError("the name of a profile is empty", "`omnicfg profiles` lists the shipped names.")
     if os.path.isfile(path):  # noqa: PTH113  # false, where Path raises: a name too long for a file
         return path, text
     named = _by_name(text)
@@ -31,6 +33,8 @@ def find_profile(profile: str | Path) -> tuple[Path, str]:
         return named, named.name
     if os.path.isdir(path):  # noqa: PTH112  # likewise
         raise UsageError(f"`{text}` is a directory", "Name one profile; `omnicfg validate` takes directories.")
+    if os.path.exists(path):  # noqa: PTH110  # likewise
+        raise UsageError(f"`{text}` is a pipe or a device", "Write the profile to a file, and name that.")
     raise UsageError(f"no profile `{text}`: neither a file nor a name of the shipped library", _hint(path))
 
 

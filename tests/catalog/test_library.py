@@ -61,3 +61,13 @@ def test_where_the_data_lies() -> None:
     assert profiles_dir() == data_root() / "profiles"
     assert schemas_dir() == data_root() / "schemas"
     assert load_json("schemas/vllm-omni/0.30.0/deploy.json") is load_json("schemas/vllm-omni/0.30.0/deploy.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("/dev/null", "`/dev/null` is a pipe or a device"), ("", "the name of a profile is empty")],
+)
+def test_what_can_be_no_profile_is_called_what_it_is(name: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        find_profile(name)
+    assert caught.value.diagnostics[0].message == message

@@ -38,8 +38,8 @@ def test_json_is_all_that_is_printed(run: Run, profile_file: WriteProfile) -> No
 
 
 def test_warnings_count_where_they_are_asked_to(run: Run) -> None:
-    assert run("validate", "cosyvoice3").code == 0
-    assert run("validate", "cosyvoice3", "--fail-on", "warning").code == 1
+    assert run("validate", "minicpmo_4_5_turn_mrv2").code == 0
+    assert run("validate", "minicpmo_4_5_turn_mrv2", "--fail-on", "warning").code == 1
 
 
 def test_a_directory_is_searched_and_a_finding_in_a_shared_base_appears_once(
