@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from omnicfg.compiler import Profile, ProfileName, check_platform, compile_profile, load, pipeline_of
+from omnicfg.compiler import Profile, ProfileName, check_platform, compile_profile, load, names_of, pipeline_of
 from omnicfg.diagnostics import Diagnostic, Severity
 from omnicfg.errors import ResolveError, UsageError
 from omnicfg.near import did_you_mean
@@ -22,7 +21,7 @@ def validate(
     *,
     platform: str = "all",
     pipeline: str | None = None,
-    overlays: Iterable[ProfileName] = (),
+    overlays: ProfileName | Iterable[ProfileName] = (),
     overrides: Mapping[str, Any] | Iterable[str] | None = None,
     engine: str = DEFAULT_ENGINE,
     model: Path | None = None,
@@ -33,7 +32,7 @@ def validate(
     unknown platform, a profile that does not exist, an unreadable override) raise
     :class:`~omnicfg.errors.OmnicfgError`.
     """
-    names: list[ProfileName] = [profiles] if isinstance(profiles, str | PathLike) else list(profiles)
+    names, layers = names_of(profiles), names_of(overlays)
     platforms = all_platforms() if platform == "all" else (platform,)
     for name in platforms:
         check_platform(name)
@@ -41,7 +40,7 @@ def validate(
         raise UsageError(
             f"unknown engine `{engine}`", did_you_mean(engine, ENGINES) or f"Engines: {', '.join(ENGINES)}."
         )
-    parsed, layers = parse_overrides(overrides), list(overlays)
+    parsed = parse_overrides(overrides)
     merger = Merger(platforms)
     for profile in names:
         merger.add(profile, check_profile(profile, platforms, pipeline, layers, parsed, engine, model))

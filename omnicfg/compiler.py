@@ -37,15 +37,20 @@ class Profile(NamedTuple):
     deploy: Tree
 
 
-def load(profile: ProfileName, overlays: Iterable[ProfileName] = ()) -> Profile:
+def names_of(given: ProfileName | Iterable[ProfileName]) -> list[ProfileName]:
+    """One name or several, as a list."""
+    return [given] if isinstance(given, str | os.PathLike) else list(given)
+
+
+def load(profile: ProfileName, overlays: ProfileName | Iterable[ProfileName] = ()) -> Profile:
     """Read a profile, its bases and overlays. Raises :class:`~omnicfg.errors.OmnicfgError`."""
-    path, shown = find_profile(Path(profile))
+    path, shown = find_profile(profile if isinstance(profile, str) else Path(profile))
     return load_file(path, shown, overlays)
 
 
-def load_file(path: Path, shown: str, overlays: Iterable[ProfileName] = ()) -> Profile:
+def load_file(path: Path, shown: str, overlays: ProfileName | Iterable[ProfileName] = ()) -> Profile:
     """Read the profile at ``path``, called ``shown`` wherever it is named, with its bases and overlays."""
-    raw, chain = inherit(path, shown, [find_profile(Path(overlay))[0] for overlay in overlays])
+    raw, chain = inherit(path, shown, [find_profile(Path(overlay))[0] for overlay in names_of(overlays)])
     return Profile(shown, path, raw, chain, deploy(raw))
 
 
@@ -91,7 +96,7 @@ def resolve(
     *,
     platform: str = "cuda",
     pipeline: str | None = None,
-    overlays: Iterable[ProfileName] = (),
+    overlays: ProfileName | Iterable[ProfileName] = (),
     overrides: Mapping[str, Any] | Iterable[str] | None = None,
 ) -> Plan:
     """Compile ``profile`` (a path or the name of a shipped profile) to the final engine args of every stage.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -57,7 +58,8 @@ def test_a_name_that_is_not_public() -> None:
 def test_signatures() -> None:
     assert str(inspect.signature(omnicfg.resolve)).replace("'", "") == (
         "(profile: ProfileName, *, platform: str = cuda, pipeline: str | None = None, "
-        "overlays: Iterable[ProfileName] = (), overrides: Mapping[str, Any] | Iterable[str] | None = None) -> Plan"
+        "overlays: ProfileName | Iterable[ProfileName] = (), "
+        "overrides: Mapping[str, Any] | Iterable[str] | None = None) -> Plan"
     )
     assert list(inspect.signature(omnicfg.validate).parameters)[:5] == [
         "profiles",
@@ -88,3 +90,14 @@ def test_resolving_imports_nothing_heavy() -> None:
 def test_validating_imports_nothing_heavy() -> None:
     loaded = imported_by("import omnicfg; omnicfg.validate('qwen3_omni_moe')")
     assert loaded.isdisjoint(set(HEAVY) - {"ruamel.yaml"})
+
+
+def test_one_overlay_and_one_override_need_no_list(tmp_path: Path) -> None:
+    overlay = tmp_path / "overlay.yaml"
+    overlay.write_text("stages: [{stage_id: 0, max_num_seqs: 3}]\n", encoding="utf-8")
+    for one in (overlay, str(overlay)):
+        plan = omnicfg.resolve("tiny-omni", overlays=one, overrides="stages.0.max_model_len=512")
+        stage = plan.stage(0)
+        assert stage is not None
+        assert (stage.arg("max_num_seqs"), stage.arg("max_model_len")) == (3, 512)
+        assert omnicfg.validate("tiny-omni", overlays=one) == []

@@ -23,7 +23,10 @@ from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Scalar, Sequence
 
 _REASON: Final = "set on the command line"
 _BLOCKS: Final = ("engine_args", "engine_extras", "runtime")  # spellings of the same stage settings
-_NOT_SETTABLE: Final = ("stages", "platforms")
+_NOT_SETTABLE: Final = {  # and what to do instead
+    "platforms": "Override the setting itself, and say with `--platform` on which platform.",
+    "base_config": "Put a file on top with `--overlay FILE`.",
+}
 LAYER: Final = Layer(LayerKind.OVERRIDE)
 
 
@@ -41,13 +44,14 @@ class Override(NamedTuple):
 def parse_overrides(overrides: MappingOf[str, Any] | Iterable[str] | None) -> list[Override]:
     """Overrides from ``{"stages.0.max_num_seqs": 8}`` or from ``["stages.0.max_num_seqs=8"]``.
 
-    Text values are read as YAML, the way a profile is. Raises :class:`~omnicfg.errors.ResolveError`.
+    Text values are read as YAML, the way a profile is; one text is a list of one. Raises
+    :class:`~omnicfg.errors.ResolveError`.
     """
     if overrides is None:
         return []
     if isinstance(overrides, MappingOf):
         return [_from_api(key, value) for key, value in overrides.items()]
-    return [_parse_text(text) for text in overrides]
+    return [_parse_text(text) for text in ([overrides] if isinstance(overrides, str) else overrides)]
 
 
 def _from_api(key: Any, value: Any) -> Override:
@@ -128,11 +132,15 @@ def apply_overrides(tree: Mapping, overrides: Iterable[Override]) -> Mapping:
 def _set_top(tree: Mapping, override: Override) -> Mapping:
     schema = deploy_schema()
     name = override.route[0]
-    if name not in schema.deploy_fields or name in _NOT_SETTABLE:
-        names = [field for field in schema.deploy_fields if field not in _NOT_SETTABLE]
+    if name in _NOT_SETTABLE or name not in schema.deploy_fields:
+        if name in _NOT_SETTABLE:
+            refuse("bad-override", override.node.mark, f"`{name}` cannot be overridden", _NOT_SETTABLE[name])
+        names = [field for field in schema.deploy_fields if field not in (*_NOT_SETTABLE, "stages")]
         hint = did_you_mean(name, names)
         if hint is None and name in known_engine_args():
             hint = f"It is a setting of a stage: `--set stages.0.{override.key}=...`."
+        if hint is None and name.startswith("stages"):
+            hint = "Write it like `stages.0.max_num_seqs`."
         refuse(
             "bad-override",
             override.node.mark,

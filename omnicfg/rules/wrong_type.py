@@ -8,7 +8,7 @@ from omnicfg.diagnostics import Severity
 from omnicfg.keys import blocks_of
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.secrets import redacted
-from omnicfg.tree import Mapping, Scalar, plain
+from omnicfg.tree import LayerKind, Mapping, Node, Scalar, plain
 from omnicfg.value_types import ValueType, kind_of
 
 RULE = Rule(
@@ -54,7 +54,7 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
             yield Finding(
                 node.mark,
                 f"`{key}` in {block.what} is {_shown(value)}; it has to be {wanted}",
-                _help(key, value, wanted),
+                _help(key, value, wanted, _is_of_the_shell(node)),
                 block.stage_id,
                 block.platform,
             )
@@ -88,12 +88,19 @@ def _shown(value: object) -> str:
     return text if len(text) <= 80 else text[:77] + "...`"
 
 
-def _help(key: object, value: object, wanted: ValueType) -> str | None:
+def _is_of_the_shell(node: Node) -> bool:
+    """Whether the value was given as ``--set``; the API's have no place in a text."""
+    return node.layer.kind is LayerKind.OVERRIDE and bool(node.mark.line)
+
+
+def _help(key: object, value: object, wanted: ValueType, of_the_shell: bool) -> str | None:
     from omnicfg.near import did_you_mean
 
     if isinstance(value, str) and wanted.choices:
         return did_you_mean(value, wanted.choices)
     if isinstance(value, int) and not isinstance(value, bool) and wanted.kinds <= {"str", "none"}:
+        if of_the_shell:
+            return f"Write the value as `'\"{value}\"'`; the shell takes the outer quotes away."
         return f'Write `{key}: "{value}"`.'
     if isinstance(value, float) and wanted.kinds <= {"int", "none"} and value.is_integer():
         return f"Write `{key}: {int(value)}`."

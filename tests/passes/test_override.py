@@ -190,6 +190,35 @@ def test_a_stages_key_at_the_top_is_told_where_it_belongs() -> None:
     assert refused.value.diagnostics[0].help == "It is a setting of a stage: `--set stages.0.kv_cache_dtype=...`."
 
 
+@pytest.mark.parametrize(
+    ("setting", "message", "help"),
+    [
+        (
+            "platforms.npu.dtype=half",
+            "`platforms` cannot be overridden",
+            "Override the setting itself, and say with `--platform` on which platform.",
+        ),
+        ("base_config=a.yaml", "`base_config` cannot be overridden", "Put a file on top with `--overlay FILE`."),
+        ("stages[0].devices=0", "a profile has no setting `stages[0]`", "Write it like `stages.0.max_num_seqs`."),
+        (
+            "stages/0/devices=0",
+            "a profile has no setting `stages/0/devices`",
+            "Write it like `stages.0.max_num_seqs`.",
+        ),
+    ],
+)
+def test_what_cannot_be_overridden_is_told_what_to_do_instead(setting: str, message: str, help: str) -> None:
+    with pytest.raises(ResolveError) as refused:
+        with_settings(setting)
+    (found,) = refused.value.diagnostics
+    assert (found.message, found.help) == (message, help)
+
+
+def test_one_text_is_a_list_of_one() -> None:
+    (override,) = parse_overrides("stages.0.devices='0'")
+    assert (override.key, plain(override.node)) == ("stages.0.devices", "0")
+
+
 def test_the_tree_that_came_in_is_left_alone() -> None:
     tree = deploy(tree_of(PROFILE))
     before = plain(tree)

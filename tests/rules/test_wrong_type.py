@@ -127,3 +127,11 @@ def test_in_a_base_an_overlay_and_a_setting(profile_file: WriteProfile) -> None:
         (str(base), 2, 14),
         (str(overlay), 1, 38),
     ]
+
+
+def test_text_that_a_shell_takes_the_quotes_from(profile_file: WriteProfile) -> None:
+    profile = profile_file("pipeline: qwen3_tts\nasync_chunk: false\n")
+    (told_on_the_command_line,) = findings(profile, "OC102", overrides=["stages.0.devices=0"])
+    assert told_on_the_command_line.help == "Write the value as `'\"0\"'`; the shell takes the outer quotes away."
+    (told_by_the_api,) = findings(profile, "OC102", overrides={"stages.0.devices": 0})
+    assert told_by_the_api.help == 'Write `devices: "0"`.'
