@@ -56,6 +56,7 @@ $(BASE):
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "omnicfg needs Python 3.11 or later: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install $(INSTALL_OPTIONS) --editable .
+	$(BIN)/python -m compileall -q omnicfg # what is not compiled ahead is compiled anew at every start where Python may not write
 	rm -f $(VENV)/.installed-*
 	touch $@
 
