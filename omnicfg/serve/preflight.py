@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import socket
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Final
 from omnicfg.diagnostics import Diagnostic, Severity
 from omnicfg.errors import OmnicfgError
 from omnicfg.placement import Placement
+from omnicfg.plan import StagePlan
 from omnicfg.serve.install_cpu import TORCH_INDEX, broken_companions
 from omnicfg.serve.machine import Machine
 
@@ -73,6 +75,19 @@ def device_problems(placement: Placement | None, machine: Machine) -> Iterator[D
         yield problem(
             f"stage 0 asks for device {', '.join(map(str, missing))}; visible here: {shown}",
             "choose others with `--set stages.0.devices=0`, or widen CUDA_VISIBLE_DEVICES",
+        )
+
+
+def compiler_problems(stage: StagePlan, machine: Machine) -> Iterator[Diagnostic]:
+    """vLLM would compile the model for the CPU (torch.compile), and there is no compiler that it could use."""
+    config = stage.arg("compilation_config")
+    mode = config.get("mode") if isinstance(config, dict) else None
+    compiles = not stage.arg("enforce_eager") and mode not in {0, "NONE"} and stage.arg("optimization_level") != 0
+    compiler = os.environ.get("CXX", "g++")
+    if machine.serves_on_cpu and compiles and shutil.which(compiler) is None:
+        yield problem(
+            f"vLLM compiles this model for the CPU, and there is no C++ compiler here (`{compiler}`)",
+            "install one, or go without: `--set stages.0.enforce_eager=true`",
         )
 
 

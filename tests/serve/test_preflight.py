@@ -5,9 +5,11 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import omnicfg
 from omnicfg.diagnostics import Diagnostic
 from omnicfg.errors import OmnicfgError
 from omnicfg.placement import Placement
@@ -80,6 +82,32 @@ def test_a_device_that_is_missing_is_named_with_those_that_are_there() -> None:
 def test_a_cuda_build_without_any_device_is_told() -> None:
     [message] = messages(preflight.device_problems(on_device(0), Machine(CUDA, None, (), ())))
     assert "no NVIDIA device is visible" in message
+
+
+@pytest.mark.parametrize(
+    ("overrides", "machine", "missing"),
+    [
+        ({"enforce_eager": False}, CPU, True),
+        ({"enforce_eager": None}, CPU, True),
+        ({"enforce_eager": False, "compilation_config": {"mode": 3}}, CPU, True),
+        ({"enforce_eager": True}, CPU, False),
+        ({"enforce_eager": False, "compilation_config": {"mode": 0}}, CPU, False),
+        ({"enforce_eager": False, "optimization_level": 0}, CPU, False),
+        ({"enforce_eager": False}, H200, False),
+    ],
+)
+def test_compiling_for_the_cpu_takes_a_compiler(
+    overrides: dict[str, Any], machine: Machine, missing: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = omnicfg.resolve("tiny_omni", overrides={f"stages.0.{name}": value for name, value in overrides.items()})
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = messages(preflight.compiler_problems(plan.stages[0], machine))
+    assert [("no C++ compiler here (`g++`)" in message, "enforce_eager=true" in message) for message in found] == [
+        (True, True)
+    ] * missing
+    (tmp_path / "g++").touch(mode=0o755)
+    assert messages(preflight.compiler_problems(plan.stages[0], machine)) == []
 
 
 def test_a_port_in_use_is_told() -> None:

@@ -65,10 +65,11 @@ def refusals(request: Request) -> Iterator[Diagnostic]:
 
 
 def problems(request: Request, machine: Machine) -> Iterator[Diagnostic]:
-    """What this machine lacks: vLLM, a device."""
+    """What this machine lacks: vLLM, a device, a compiler."""
     yield from preflight.vllm_problems(machine)
     if machine.vllm:
         yield from preflight.device_problems(placement_of(_first(request)), machine)
+        yield from preflight.compiler_problems(_first(request), machine)
     if not machine.serves_on_cpu and request.plan.platform != _SERVED_PLATFORM:
         yield problem(
             f"the bundled engine runs on NVIDIA devices and on the CPU, not on {request.plan.platform}",
