@@ -121,7 +121,6 @@ def _cycle() -> dict[str, Any]:
         pytest.param([5], id="a number"),
         pytest.param([None], id="none"),
         pytest.param([b"async_chunk=1"], id="bytes instead of text"),
-        pytest.param("async_chunk=1", id="one text instead of a list"),
     ],
 )
 def test_what_no_profile_could_hold_is_refused(overrides: Any) -> None:
