@@ -415,7 +415,7 @@ def _parse(text: str, layer: Layer, shown: str) -> Node | None:
             return _Builder(layer, shown).build(_pure_events(text))
     except MarkedYAMLError as error:
         place = error.problem_mark or error.context_mark
-        refuse("yaml-syntax", _problem(place, text, shown), _one_line(error), "Fix the syntax here.")
+        refuse("yaml-syntax", _problem(place, text, shown), *_problem_and_help(error))
     except (YAMLError, YAMLStreamError, UnicodeEncodeError) as error:
         found = re.search(_UNPRINTABLE, text)
         refuse(
@@ -458,6 +458,24 @@ def _pure_events(text: str) -> Iterator[tuple[str, Any]]:
     reader.version = (1, 1)
     for event in reader.parse(text):
         yield type(event).__name__, event
+
+
+def _problem_and_help(error: Exception) -> tuple[str, str]:
+    """What the parser says, in words for the writer of a file where its own are for the writer of a parser."""
+    said = _one_line(error)
+    if "'\\t' that cannot start any token" in said:
+        return "a tab stands where the indentation is", "Indent with spaces; YAML takes no tabs there."
+    refused = re.search("found character '(.)' that cannot start any token", said)
+    if refused:
+        return f"a value cannot begin with `{refused[1]}`", "Quote it."
+    if "expected '<document start>'" in said:
+        return (
+            "what the file begins with ends before this line",
+            "Indent it as the lines above, or write `key: value`.",
+        )
+    if said.endswith("expected <block end>, but found '<block mapping start>'"):
+        return "this line is indented differently from those it belongs to", "Indent it as the lines above."
+    return said, "Fix the syntax here."
 
 
 def _one_line(error: Exception) -> str:

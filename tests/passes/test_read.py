@@ -14,7 +14,7 @@ import pytest
 
 from omnicfg.errors import ResolveError
 from omnicfg.passes.read import is_printable, load_text, read_file, read_scalar, read_text, read_value
-from omnicfg.tree import Mapping, Mark, Scalar, leaves, plain
+from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Scalar, leaves, plain
 from tests.passes.trees import PROFILE, tree_of
 
 
@@ -260,3 +260,37 @@ def test_broken_files_are_refused_without_libyaml(text: str, monkeypatch: pytest
     with pytest.raises(ResolveError) as refused:
         read_text(text, PROFILE, "x.yaml")
     assert refused.value.diagnostics[0].line == len(text.rstrip().split("\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message", "help"),
+    [
+        (
+            "a:\n\t- b\n",
+            (2, 1),
+            "a tab stands where the indentation is",
+            "Indent with spaces; YAML takes no tabs there.",
+        ),
+        ("a: @b\n", (1, 4), "a value cannot begin with `@`", "Quote it."),
+        ("a: %b\n", (1, 4), "a value cannot begin with `%`", "Quote it."),
+        (
+            "  a: 1\nb: 2\n",
+            (2, 1),
+            "what the file begins with ends before this line",
+            "Indent it as the lines above, or write `key: value`.",
+        ),
+        (
+            "a:\n - b: 0\n  c: 1\n",
+            (3, 3),
+            "this line is indented differently from those it belongs to",
+            "Indent it as the lines above.",
+        ),
+    ],
+)
+def test_what_the_parser_cannot_read_is_told_in_words_for_the_writer_of_a_file(
+    text: str, place: tuple[int, int], message: str, help: str
+) -> None:
+    with pytest.raises(ResolveError) as refused:
+        read_text(text, Layer(LayerKind.PROFILE), "p.yaml")
+    (found,) = refused.value.diagnostics
+    assert ((found.line, found.column), found.message, found.help) == (place, message, help)
