@@ -73,7 +73,12 @@ def _base_path(path: Path, shown: str, base: Node) -> tuple[Path, str]:
         refuse("bad-base", base.mark, "`base_config` is one path", "Chain bases file by file: each names its own.")
     if "\0" in value or Path(value).suffix.lower() not in _SUFFIXES:
         # Whatever the profile of a stranger names would otherwise be read, and quoted where it is no YAML.
-        refuse("bad-base", base.mark, f"`base_config: {value}` is not a YAML file", "Name a .yaml file.")
+        refuse(
+            "bad-base",
+            base.mark,
+            f"`base_config: {value}` is not a YAML file",
+            _shipped_hint(value, shown) or "Name a .yaml file.",
+        )
     return path.parent / value, os.path.normpath(Path(shown).parent / value)
 
 
@@ -82,13 +87,27 @@ def _check_base(base: Node, path: Path) -> None:
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
-        refuse("bad-base", base.mark, f"the base `{plain(base)}` does not exist", _near_file(path))
+        hint = _shipped_hint(str(plain(base)), base.mark.file) or _near_file(path)
+        refuse("bad-base", base.mark, f"the base `{plain(base)}` does not exist", hint)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         refuse("bad-base", base.mark, f"the base `{plain(base)}` cannot be read: {reason}", "Check the path.")
     if not stat.S_ISREG(mode):
         what = "directory" if stat.S_ISDIR(mode) else "device or pipe"
         refuse("bad-base", base.mark, f"the base `{plain(base)}` is a {what}", "Name a YAML file.")
+
+
+def _shipped_hint(value: str, upper: str) -> str | None:
+    """How to build on a shipped profile, where that is what a base that is not there means. Bases are only files."""
+    from omnicfg.catalog.library import library
+
+    name = value.rpartition("/")[2].removesuffix(".yaml")
+    if name not in library():
+        return None
+    return (
+        f"`{name}` is a shipped profile, and a base is a file. Leave `base_config` out, and put this file on top: "
+        f"`omnicfg resolve {name} --overlay {upper}`."
+    )
 
 
 def _near_file(missing: Path) -> str:

@@ -235,3 +235,15 @@ def test_merging_leaves_both_files_alone() -> None:
     merge_documents(base, upper)
     assert (plain(base), plain(upper)) == before
     assert isinstance(base, Mapping)
+
+
+@pytest.mark.parametrize("base", ["qwen3_tts", "qwen3_tts.yaml", "profiles/qwen3_tts.yaml"])
+def test_a_base_that_means_a_shipped_profile(tmp_path: Path, base: str) -> None:
+    path = tmp_path / "ours.yaml"
+    path.write_text(f"base_config: {base}\n", encoding="utf-8")
+    with pytest.raises(ResolveError) as refused:
+        inherit(path, "ours.yaml")
+    assert refused.value.diagnostics[0].help == (
+        "`qwen3_tts` is a shipped profile, and a base is a file. Leave `base_config` out, and put this file on top: "
+        "`omnicfg resolve qwen3_tts --overlay ours.yaml`."
+    )
