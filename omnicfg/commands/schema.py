@@ -19,6 +19,8 @@ TOPIC = Annotated[str | None, Argument("TOPIC", help="profile, stage, pipelines 
 NAME = Annotated[str | None, Argument("NAME", help="Only this key or pipeline.")]
 FORMAT = Annotated[str, Option("--format", choices=("text", "json"), help="How to print them.")]
 
+_LONGEST: Final = 80  # characters of a cell in a list
+
 Entries = list[dict[str, Any]]
 
 
@@ -123,13 +125,20 @@ def _text(key: str, value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) and key != "default" else inline(value)
 
 
+def _brief(text: str) -> str:
+    """What of a text has a place in one line of a list; the page of the entry has the rest."""
+    first = " ".join(text.partition("\n")[0].split())
+    return first if len(first) <= _LONGEST else first[: _LONGEST - 1] + "…"
+
+
 def _table(entries: Entries) -> str:
     from omnicfg.report.table import Cell, Row, render_table
     from omnicfg.report.terminal import Style, has_colour, width_of
 
     keys = [key for key in entries[0] if key not in ("choices", "group")]
     rows: list[Row] = [
-        [Cell(entry["name"], "name"), *(_text(key, entry[key]) for key in keys if key != "name")] for entry in entries
+        [Cell(entry["name"], "name"), *(_brief(_text(key, entry[key])) for key in keys if key != "name")]
+        for entry in entries
     ]
     return render_table(rows, Style(has_colour(sys.stdout)), width_of(sys.stdout), headers=keys)
 

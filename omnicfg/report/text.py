@@ -30,6 +30,8 @@ def render_diagnostics(
 
 def render_summary(diagnostics: Iterable[Diagnostic], profiles: int) -> str:
     """The last line of a report: ``2 errors, 1 warning`` or ``No findings in 3 profiles.``"""
+    if not profiles:
+        return "No profiles found: no YAML file there looks like one.\n"
     counts = summarize(diagnostics)
     found = [f"{count} {name}{'s' if count > 1 else ''}" for name, count in counts.items() if count]
     where = f"{profiles} profile{'' if profiles == 1 else 's'}"
@@ -140,7 +142,7 @@ def _window(text: str, first: int, last: int, limit: int) -> _Excerpt:
 
 
 def _place(diagnostic: Diagnostic) -> str:
-    place = _text(diagnostic.path)
+    place = _text(diagnostic.path).replace("\n", "\\n")  # what follows must not look like a line of its own
     if diagnostic.line:
         place += f":{diagnostic.line}" + (f":{diagnostic.column}" if diagnostic.column else "")
     return place

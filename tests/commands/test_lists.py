@@ -96,3 +96,13 @@ def test_matrix_in_json_and_markdown(run: Run) -> None:
     lines = run("matrix", "qwen3_omni_moe", "--platform", "cuda", "--format", "markdown").out.splitlines()
     assert lines[0].startswith("| model | profile | stage |")
     assert len(lines) == 5
+
+
+def test_a_list_has_one_line_for_each_of_its_entries(run: Run) -> None:
+    out, entries = run("schema", "vllm").out, run("schema", "vllm", "--format", "json").data
+    assert [line.split()[0] for line in out.splitlines()] == ["name", *(entry["name"] for entry in entries)]
+    assert max(map(len, out.splitlines())) < 300
+    long = max((entry["help"] for entry in entries if "\n" not in entry["help"]), key=len)
+    assert long not in out
+    name = next(entry["name"] for entry in entries if entry["help"] == long)
+    assert long in run("schema", "vllm", name).out

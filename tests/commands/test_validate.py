@@ -70,7 +70,7 @@ def test_a_file_that_is_no_yaml_is_reported_where_it_is_named(
     result = run("validate", path)
     assert result.code == 1
     assert "error[OC002] yaml-syntax" in result.out
-    assert run("validate", tmp_path).out == "No findings in 0 profiles.\n"
+    assert run("validate", tmp_path).out == "No profiles found: no YAML file there looks like one.\n"
 
 
 def test_a_broken_profile_in_a_directory_is_not_overlooked(

@@ -141,6 +141,12 @@ def test_the_summary_counts_what_there_is() -> None:
     error, note = (Diagnostic("x", "x", severity, "x") for severity in (Severity.ERROR, Severity.NOTE))
     assert render_summary([error, error, note], 1) == "2 errors, 1 note in 1 profile.\n"
     assert render_summary([], 3) == "No findings in 3 profiles.\n"
+    assert render_summary([], 0) == "No profiles found: no YAML file there looks like one.\n"
+
+
+def test_a_line_break_in_the_name_of_a_file_begins_no_line() -> None:
+    found = Diagnostic("OC101", "unknown-key", Severity.ERROR, "no", path="a\n::error::b.yaml")
+    assert " --> a\\n::error::b.yaml\n" in render_diagnostics([found])
 
 
 def test_every_diagnostic_of_an_error_is_shown() -> None:
