@@ -4,6 +4,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
+# Where this is set, every start of vLLM would compile torch and vLLM anew, for half a minute and more.
+unexport PYTHONDONTWRITEBYTECODE
 INSTALL_OPTIONS := --quiet --quiet --constraint constraints.txt
 
 # One stamp for each set of packages, named after what decides on it: when that changes, it is installed anew.
@@ -56,7 +58,7 @@ $(BASE):
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "omnicfg needs Python 3.11 or later: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install $(INSTALL_OPTIONS) --editable .
-	$(BIN)/python -m compileall -q omnicfg # what is not compiled ahead is compiled anew at every start where Python may not write
+	$(BIN)/python -m compileall -q omnicfg
 	rm -f $(VENV)/.installed-*
 	touch $@
 
