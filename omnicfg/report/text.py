@@ -74,12 +74,12 @@ class _Renderer:
         if diagnostic.platform:
             yield from self._detail(digits, "platform", diagnostic.platform.replace(",", ", "))
         if diagnostic.help:
-            yield from self._detail(digits, "help", diagnostic.help)
+            yield from self._detail(digits, "help", _words(diagnostic, diagnostic.help))
 
     def _headline(self, diagnostic: Diagnostic) -> Iterator[str]:
         severity = diagnostic.severity.value
         label = severity if diagnostic.code == _USAGE else f"{severity}[{diagnostic.code}] {diagnostic.name}"
-        lines = wrap(f"{label}: {_text(diagnostic.message)}", self.width)
+        lines = wrap(f"{label}: {_words(diagnostic, diagnostic.message)}", self.width)
         if len(lines[0]) >= len(label):
             lines[0] = self.style(severity, label) + self.style("strong", lines[0][len(label) :])
         yield lines[0]
@@ -87,7 +87,7 @@ class _Renderer:
 
     def _detail(self, digits: int, name: str, text: str) -> Iterator[str]:
         lead = f"{' ' * (digits + 2)}= {name}: "
-        first, *rest = wrap(_text(text), None if self.width is None else max(self.width - len(lead), 20))
+        first, *rest = wrap(text, None if self.width is None else max(self.width - len(lead), 20))
         yield f"{' ' * (digits + 2)}{self.style('place', '=')} {self.style('strong', name + ':')} {first}"
         yield from (" " * len(lead) + line for line in rest)
 
@@ -142,14 +142,20 @@ def _window(text: str, first: int, last: int, limit: int) -> _Excerpt:
 
 
 def _place(diagnostic: Diagnostic) -> str:
-    place = _text(diagnostic.path).replace("\n", "\\n")  # what follows must not look like a line of its own
+    place = _one_line(diagnostic.path)
     if diagnostic.line:
         place += f":{diagnostic.line}" + (f":{diagnostic.column}" if diagnostic.column else "")
     return place
 
 
-def _text(text: str) -> str:
-    return printable(without_passwords(text))
+def _words(diagnostic: Diagnostic, text: str) -> str:
+    """What a diagnostic says. Only one about a request has lines of its own making: a server's last ones, say."""
+    return printable(without_passwords(text)) if diagnostic.code == _USAGE else _one_line(text)
+
+
+def _one_line(text: str) -> str:
+    """A text with its line breaks as escapes: what a file quotes must not look like a line of the report."""
+    return printable(without_passwords(text)).replace("\n", "\\n")
 
 
 def has_errors(diagnostics: Iterable[Diagnostic], worst: Severity = Severity.ERROR) -> bool:

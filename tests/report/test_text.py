@@ -149,6 +149,13 @@ def test_a_line_break_in_the_name_of_a_file_begins_no_line() -> None:
     assert " --> a\\n::error::b.yaml\n" in render_diagnostics([found])
 
 
+def test_a_line_break_in_what_a_file_says_begins_no_line() -> None:
+    found = Diagnostic("OC101", "unknown-key", Severity.ERROR, "no `a\n::error::b`", help="Not `a\n::error::b`.")
+    assert render_diagnostics([found]) == (
+        "error[OC101] unknown-key: no `a\\n::error::b`\n  = help: Not `a\\n::error::b`.\n\n"
+    )
+
+
 def test_every_diagnostic_of_an_error_is_shown() -> None:
     error = OmnicfgError([Diagnostic(code, code, Severity.ERROR, "x") for code in ("OC001", "OC002")])
     assert render_errors(error).count("error[") == 2
