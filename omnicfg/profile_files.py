@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from omnicfg.errors import OmnicfgError
+from omnicfg.errors import OmnicfgError, UsageError
 from omnicfg.passes.read import load_text, read_text
 from omnicfg.tree import Layer, LayerKind, Mapping, Node, Scalar
 from omnicfg.tree import Sequence as List
@@ -30,7 +30,16 @@ def profiles_in(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 def _search(directory: Path) -> Iterator[Path]:
-    """Every YAML file below a directory that looks like a profile; hidden and installed ones are left out."""
+    """Every YAML file below a directory that looks like a profile; hidden and installed ones are left out.
+
+    Raises :class:`UsageError` where the directory itself cannot be read; those below it are skipped then.
+    """
+    try:
+        os.scandir(directory).close()
+    except OSError as error:
+        raise UsageError(
+            f"the directory `{directory}` cannot be read: {error.strerror}", "Check its permissions."
+        ) from None
     for folder, folders, files in os.walk(directory):
         folders[:] = sorted(name for name in folders if not _is_skipped(Path(folder), name))
         for name in sorted(files):
@@ -41,7 +50,9 @@ def _search(directory: Path) -> Iterator[Path]:
 
 def _is_skipped(parent: Path, name: str) -> bool:
     """Hidden directories, and those in which packages are installed: a virtual environment has its mark in it."""
-    return name.startswith(".") or name in _SKIPPED or (parent / name / _ENVIRONMENT).exists()
+    if name.startswith(".") or name in _SKIPPED:
+        return True
+    return os.path.isfile(parent / name / _ENVIRONMENT)  # noqa: PTH113  # false, where Path raises: no permission
 
 
 def looks_like_profile(path: Path) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from omnicfg.errors import UsageError
 from omnicfg.profile_files import looks_like_profile, profiles_in
 from tests.conftest import WriteProfile
 
@@ -59,3 +61,27 @@ def test_a_directory_is_searched_and_files_are_taken_as_they_are(profile_file: W
 
 def test_a_name_is_given_back_as_it_is() -> None:
     assert list(profiles_in([Path("qwen3_tts"), Path("./x/../qwen3_tts")])) == [Path("qwen3_tts")]
+
+
+def test_a_directory_without_permission_is_told_where_it_is_named_and_skipped_below(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "a.yaml").write_text("pipeline: a\n", encoding="utf-8")
+    listed, asked = os.scandir, os.stat
+
+    def scandir(path: Path) -> object:
+        if "closed" in str(path):
+            raise PermissionError(13, "Permission denied", str(path))
+        return listed(path)
+
+    def stat(path: Path, **options: bool) -> object:
+        if "closed/" in str(path):
+            raise PermissionError(13, "Permission denied", str(path))
+        return asked(path, **options)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    monkeypatch.setattr(os, "stat", stat)
+    assert list(profiles_in([tmp_path])) == [tmp_path / "a.yaml"]
+    with pytest.raises(UsageError, match="closed` cannot be read: Permission denied"):
+        list(profiles_in([tmp_path / "closed"]))
