@@ -43,6 +43,12 @@ _QUOTED: Final = r""""(?:\\.|[^"\\])*"|'(?:''|[^'])*'"""
 _FLOW_END: Final = r"[,}\]]|$"
 
 
+class Secret(str):
+    """Text that must not be shown whatever key it stands under, such as that of an environment variable."""
+
+    __slots__ = ()
+
+
 def looks_secret(key: object) -> bool:
     """Whether the value under this key is probably a credential: ``hf_token``, ``API_KEY``; not ``eos_token``."""
     text = str(key)
@@ -70,6 +76,8 @@ def redacted(key: object, value: Any) -> Any:
         return {name: redacted(name, child) for name, child in value.items()}
     if isinstance(value, list):
         return [redacted("", child) for child in value]
+    if isinstance(value, Secret):
+        return _hidden(value)
     return without_passwords(value) if isinstance(value, str) else value
 
 

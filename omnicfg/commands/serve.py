@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from omnicfg.commands._options import OVERLAYS, PIPELINE, PROFILE, SETTINGS
+from omnicfg.errors import UsageError
 from omnicfg.parser import Option
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def run(
     from omnicfg.serve.machine import this_machine
 
     check_platform(platform)
+    _check_not_empty({"--host": host, "--api-key": api_key, "--model": model})
     chosen = engines.engine(engine)
     plan = _checked(profile, platform, overlays or [], settings or [], pipeline, model, engine)
     if plan is None:
@@ -137,6 +139,13 @@ def _default_model(pipeline: str) -> str:
             "name a checkpoint's directory or its id on the hub: `--model DIR`",
         )
     return default
+
+
+def _check_not_empty(options: Mapping[str, str | None]) -> None:
+    """An empty option is mostly a variable that was not set; a server without a key, say, is not what was asked for."""
+    for name, value in options.items():
+        if value is not None and not value.strip():
+            raise UsageError(f"`{name}` is empty", "Give it a value, or leave it out.")
 
 
 def _checkpoint(reference: str) -> str:

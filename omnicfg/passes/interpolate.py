@@ -28,6 +28,7 @@ _DECODED: Final = rf"\$\{{\s*oc\.decode:\s*{_variable(_TEXT)}\s*\}}"
 _LITERAL: Final = rf"\$\{{\s*oc\.(?:create|decode):(?:{_TEXT}|\{{{_TEXT}*\}})*\}}"
 _REFERENCE: Final = r"\$\{\s*(?P<path>[\w.\[\]$-]+)\s*\}"
 _ALLOWED: Final = f"(?a:{_DECODED}|{_LITERAL}|{_VARIABLE}|{_REFERENCE})"  # compiled where a file has an expression
+_ENVIRONMENT: Final = r"oc\.env:\s*([A-Za-z_]\w*)"
 _ESCAPED: Final = r"(?<!\\)(?:\\\\)*\\\$\{"
 
 # What a value, and what the evaluation of an expression, counts for beside the characters that they add.
@@ -170,12 +171,20 @@ def _resolve(container: object, route: Route, mark: Mark) -> object:
 
 
 def _grown(value: object, leaf: Scalar, depth: int) -> Node:
-    node = grow(value, leaf.layer, leaf.mark)
+    node = grow(_guarded(value, str(leaf.value)), leaf.layer, leaf.mark)
     if depth + max(len(route) for route, _ in leaves(node)) > MAX_DEPTH:
         refuse("too-large", leaf.mark, f"the expression nests deeper than {MAX_DEPTH} levels")
     if isinstance(node, Scalar):
         node.quoted, node.text = leaf.quoted, leaf.text
     return node
+
+
+def _guarded(value: object, expression: str) -> object:
+    """Text out of an environment variable whose name is that of a credential is never shown, wherever it stands."""
+    from omnicfg.secrets import Secret, looks_secret
+
+    names = re.findall(_ENVIRONMENT, expression)
+    return Secret(value) if isinstance(value, str) and any(map(looks_secret, names)) else value
 
 
 def _replaced(tree: Node, route: Route, node: Node) -> Node:

@@ -24,6 +24,10 @@ _MAX_CANDIDATES: Final = 4
 
 def find_pipeline(raw: Mapping, path: Path, chain: Chain, asked: str | None = None, model: Path | None = None) -> str:
     """The registry key. Refuses an unknown key, and a profile that nothing assigns to a pipeline."""
+    if model is not None and not model.is_dir():
+        refuse(
+            "unreadable-file", Mark(str(model)), f"no model directory `{model}`", "Name a directory with a model in it."
+        )
     if asked is not None:
         return known_pipeline(asked, Mark("--pipeline"))
     named = raw.items.get("pipeline")

@@ -8,6 +8,7 @@ from omnicfg.diagnostics import Severity
 from omnicfg.keys import blocks_of
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.rules.wrong_type import is_misquoted
+from omnicfg.secrets import redacted
 from omnicfg.tree import Mapping, Node, Scalar, plain
 
 RULE = Rule(
@@ -36,7 +37,7 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
         for key, node in block.node.items.items():
             wanted = block.types.get(key) if isinstance(key, str) else None
             if wanted is not None and is_misquoted(node, wanted):
-                value = plain(node)
+                value = redacted(key, plain(node))
                 counts = " and counts as true" if "bool" in wanted.kinds else ""
                 yield Finding(
                     node.mark,
@@ -50,4 +51,4 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
 def _help(key: object, node: Node) -> str:
     if isinstance(node, Scalar) and node.text and "${" in node.text:
         return f"An expression gives text; `${{oc.decode:{node.text}}}` gives the value that the text stands for."
-    return f"Write `{key}: {plain(node)}` without quotes."
+    return f"Write `{key}: {redacted(key, plain(node))}` without quotes."

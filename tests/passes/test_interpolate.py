@@ -8,6 +8,7 @@ import pytest
 
 from omnicfg.errors import ResolveError
 from omnicfg.passes.interpolate import interpolate
+from omnicfg.secrets import redacted
 from omnicfg.tree import Scalar, plain
 from tests.passes.trees import tree_of
 
@@ -147,3 +148,13 @@ def test_two_hundred_and_fifty_six_expressions_are_enough() -> None:
     assert plain(interpolate(tree_of(f"pipeline: x\n{lines}")))["a255"] == "x"
     with pytest.raises(ResolveError, match=r"profile\.yaml:258:4: OC004 more than 256"):
         interpolate(tree_of(f"pipeline: x\n{lines}b: ${{pipeline}}\n"))
+
+
+@pytest.mark.parametrize(
+    "expression", ["${oc.env:MY_TOKEN}", "x ${oc.env:MY_TOKEN} y", "${oc.env:UNSET,${oc.env:MY_TOKEN}}"]
+)
+def test_a_credential_of_the_environment_is_never_shown(expression: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_TOKEN", "hunter2")
+    value = plain(interpolate(tree_of(f"a: '{expression}'\n")))["a"]
+    assert "hunter2" in value  # the engine gets it
+    assert redacted("a", value) == "***"

@@ -180,3 +180,10 @@ def test_the_longest_key_in_the_name_of_the_directory(tmp_path: Path) -> None:
 
 def test_a_type_that_is_told_forbids_guessing_by_name(tmp_path: Path) -> None:
     assert pipeline_of_model(model_dir(tmp_path / "qwen3-tts", {"model_type": "llama"})) is None
+
+
+def test_a_model_directory_that_is_not_there_is_told_whatever_else_names_the_pipeline(
+    profile_file: WriteProfile, tmp_path: Path
+) -> None:
+    with pytest.raises(ResolveError, match="no model directory"):
+        found(profile_file("pipeline: qwen3_tts\n"), model=tmp_path / "nowhere")

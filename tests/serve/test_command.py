@@ -92,3 +92,9 @@ def test_all_that_is_missing_is_told_at_once(taken_port: int) -> None:
 def test_what_cannot_be_served_is_trouble(words: list[str], message: str) -> None:
     with pytest.raises(OmnicfgError, match=message):
         run(["serve", *words])
+
+
+@pytest.mark.parametrize("option", ["--api-key", "--host", "--model"])
+def test_an_empty_option_is_refused(option: str) -> None:
+    with pytest.raises(OmnicfgError, match="is empty"):
+        run(["serve", "tiny-omni", "--dry-run", option, ""])
