@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -11,6 +13,8 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
+
+from omnicfg.serve.processes import session_members
 
 
 @dataclass(frozen=True)
@@ -71,15 +75,20 @@ def engine_environment(folder: Path, **more: str) -> dict[str, str]:
 def run_python(arguments: list[str], log: Path, environment: dict[str, str], timeout: float) -> int:
     """Run ``python ARGUMENTS`` with its output in ``log``; the exit code, 124 when the time was up."""
     with log.open("w") as output:
+        process = subprocess.Popen(
+            [sys.executable, *arguments],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            start_new_session=True,
+        )
         try:
-            done = subprocess.run(
-                [sys.executable, *arguments],
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=environment,
-                timeout=timeout,
-                check=False,
-            )
+            return process.wait(timeout)
         except subprocess.TimeoutExpired:
             return 124
-    return done.returncode
+        finally:
+            # vLLM's own processes outlive their parent where that is killed or hangs.
+            for member in session_members(process.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(member, signal.SIGKILL)
+            process.wait()
