@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from omnicfg.tree import Mapping, Mark, Node, Route, find, leaves, plain
 
+_CONNECTOR_SIDES: Final = ("input_connectors", "output_connectors")
 _STAGE_PARTS: Final = ("engine_args", "runtime", "extras")
 _MAX_DIGITS: Final = 9  # of a position in a list; longer words are keys
 
@@ -47,6 +48,18 @@ class StagePlan:
     @property
     def extras(self) -> Mapping:
         return self.tree.mapping("extras")
+
+    def connector_references(self) -> Iterator[tuple[str, str, Node]]:
+        """Each reference to a connector: where it stands (``input_connectors.from_stage_0``), its name and its node.
+
+        What is no name is left out.
+        """
+        for side in _CONNECTOR_SIDES:
+            references = self.extras.items.get(side)
+            for edge, node in references.items.items() if isinstance(references, Mapping) else ():
+                name = plain(node)
+                if isinstance(name, str):
+                    yield f"{side}.{edge}", name, node
 
     def arg(self, name: str) -> Any:
         """The plain value of an engine arg; ``None`` where it is unset."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Final
@@ -105,11 +105,6 @@ def effective_session_mode(plan: Plan) -> str:
     """The mode a session really runs in: ``duplex`` needs the pipeline's plugin, otherwise it is served as turn."""
     mode = str(plan.deploy.value("session_mode"))
     return mode if mode != "duplex" or pipelines()[plan.pipeline].get("duplex_plugin") else "turn"
-
-
-DocumentCheck = Callable[[Mapping, Subject], Iterator[Finding]]
-ProfileCheck = Callable[[Subject], Iterator[Finding]]
-PlanCheck = Callable[[Plan, Subject], Iterator[Finding]]
 
 
 @functools.cache

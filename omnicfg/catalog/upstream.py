@@ -44,7 +44,6 @@ class DeploySchema(NamedTuple):
     execution_types: Mapping[str, Mapping[str, Any]]
     session_modes: tuple[str, ...]
     owners: Mapping[str, frozenset[str]]
-    parallel_owners: Mapping[str, frozenset[str]]
     connector_classes: frozenset[str]
     connector_keys: frozenset[str]
     connector_extra_keys: frozenset[str]
@@ -70,7 +69,6 @@ def deploy_schema() -> DeploySchema:
         execution_types=raw["execution_types"],
         session_modes=tuple(raw["session_modes"]),
         owners={kind: frozenset(keys["stage"]) for kind, keys in raw["owners"].items()},
-        parallel_owners={kind: frozenset(keys["parallel_config"]) for kind, keys in raw["owners"].items()},
         connector_classes=frozenset(raw["connectors"]),
         connector_keys=frozenset(raw["connector_entry_keys"]),
         connector_extra_keys=frozenset(raw["connector_extra_keys"]),

@@ -237,7 +237,6 @@ class _Builder:
         self.open_anchors: set[str] = set()
         self.stack: list[_Open] = []
         self.root: Node | None = None
-        self.total = 0
 
     def build(self, events: Iterator[tuple[str, Any]]) -> Node | None:
         documents = 0

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from omnicfg.diagnostics import Diagnostic, Severity, summarize
+from omnicfg.diagnostics import Diagnostic, summarize
 from omnicfg.errors import OmnicfgError
 from omnicfg.report.source import Line, Sources
 from omnicfg.report.terminal import TAB, Style, cells, has_colour, printable, width_of, wrap
@@ -156,8 +156,3 @@ def _words(diagnostic: Diagnostic, text: str) -> str:
 def _one_line(text: str) -> str:
     """A text with its line breaks as escapes: what a file quotes must not look like a line of the report."""
     return printable(without_passwords(text)).replace("\n", "\\n")
-
-
-def has_errors(diagnostics: Iterable[Diagnostic], worst: Severity = Severity.ERROR) -> bool:
-    """Whether any finding is at least as bad as ``worst``."""
-    return any(diagnostic.severity.rank <= worst.rank for diagnostic in diagnostics)

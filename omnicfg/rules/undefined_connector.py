@@ -8,7 +8,7 @@ from omnicfg.diagnostics import Severity
 from omnicfg.near import did_you_mean
 from omnicfg.plan import Plan
 from omnicfg.rule import Finding, Rule, Subject
-from omnicfg.tree import Mapping, plain
+from omnicfg.tree import Mapping
 
 RULE = Rule(
     code="OC401",
@@ -40,17 +40,13 @@ def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
     del subject
     connectors = plan.deploy.items["connectors"]
     defined = connectors.items if isinstance(connectors, Mapping) else {}
+    known = f"Defined: {', '.join(map(str, defined))}." if defined else "`connectors` defines none."
     for stage in plan.stages:
-        for side in ("input_connectors", "output_connectors"):
-            references = stage.extras.items.get(side)
-            for edge, node in references.items.items() if isinstance(references, Mapping) else ():
-                name = plain(node)
-                if not isinstance(name, str) or name in defined:
-                    continue
-                known = f"Defined: {', '.join(map(str, defined))}." if defined else "`connectors` defines none."
+        for place, name, node in stage.connector_references():
+            if name not in defined:
                 yield Finding(
                     node.mark,
-                    f"`{side}.{edge}` of stage {stage.stage_id} names connector `{name}`, which is not defined",
+                    f"`{place}` of stage {stage.stage_id} names connector `{name}`, which is not defined",
                     did_you_mean(name, map(str, defined)) or known,
                     stage.stage_id,
                 )

@@ -48,11 +48,7 @@ def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
 
 
 def _used(plan: Plan) -> set[object]:
-    used: set[object] = set()
-    for stage in plan.stages:
-        for side in ("input_connectors", "output_connectors"):
-            references = stage.extras.value(side)
-            used |= {value for value in references.values() if isinstance(value, str)} if references else set()
+    used: set[object] = {name for stage in plan.stages for _, name, _ in stage.connector_references()}
     edges = plain(plan.deploy.items["edges"])
     for edge in edges if isinstance(edges, list) else ():
         used |= {value for value in edge.values() if isinstance(value, str)} if isinstance(edge, dict) else set()
