@@ -27,6 +27,23 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Edit:
+    """Replaces the text of ``mark`` (its end is exclusive; an empty range inserts) by ``text``."""
+
+    mark: Mark
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """What would mend a finding: ``title`` says it in words. Safe: what the profile means stays what it clearly was."""
+
+    title: str
+    edits: tuple[Edit, ...]
+    safe: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnostic:
     """One finding: what, where, why and what to do.
 
@@ -46,6 +63,7 @@ class Diagnostic:
     platform: str | None = None
     stage_id: int | None = None
     help: str | None = None
+    fix: Fix | None = None
 
     @classmethod
     def at(
@@ -59,12 +77,13 @@ class Diagnostic:
         platform: str | None = None,
         stage_id: int | None = None,
         help: str | None = None,
+        fix: Fix | None = None,
     ) -> Diagnostic:
         """A diagnostic at a mark of the tree. A message that quotes a huge value is cut in its middle."""
         mark = mark or Mark("")
         if len(message) > MAX_MESSAGE:
             message = f"{message[: MAX_MESSAGE // 2]} ... {message[-MAX_MESSAGE // 2 :]}"
-        return cls(code, name, severity, message, *mark, platform=platform, stage_id=stage_id, help=help)
+        return cls(code, name, severity, message, *mark, platform=platform, stage_id=stage_id, help=help, fix=fix)
 
     @property
     def url(self) -> str:

@@ -12,7 +12,7 @@ from omnicfg.catalog.capabilities import Situation
 from omnicfg.catalog.upstream import deploy_schema, pipelines
 from omnicfg.catalog.vllm_args import DEFAULT_VLLM, vllm_versions
 from omnicfg.compiler import Profile
-from omnicfg.diagnostics import Diagnostic, Severity
+from omnicfg.diagnostics import Diagnostic, Fix, Severity
 from omnicfg.passes.override import Override, document_of
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.registry import modules_of
@@ -45,6 +45,7 @@ class Finding:
     stage_id: int | None = None
     platform: str | None = None
     severity: Severity | None = None
+    fix: Fix | None = None
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,7 @@ def diagnostic(rule: Rule, finding: Finding) -> Diagnostic:
         platform=finding.platform,
         stage_id=finding.stage_id,
         help=finding.help,
+        fix=finding.fix,
     )
 
 
