@@ -5,11 +5,12 @@ In every step it orders the rows that the step makes available, so that prompts,
 generated tokens and what a preempted request computes again are all one case, and no row is sent twice. The
 worker's half gathers them by block table and ships them.
 
-When a row may be read: a block belongs to its request for the whole step. Rows that an earlier step has
-written are copied while the model runs; rows of this step are copied behind it. (A request can hit blocks
-that another one computes in the same step, so a hit alone does not make a row old.) The next step, which may
-give a block to somebody else, waits on the GPU for the copies of this one. Nothing is held back after a
-request's end, and nothing depends on how far the scheduler runs ahead.
+When a row may be read: a block belongs to its request until that ends or is preempted. Rows that an earlier
+step has written are copied while the model runs; rows of this step are copied behind it. (A request can hit
+blocks that another one computes in the same step, so a hit alone does not make a row old.) A thread of its own
+orders the copies and waits for the consumer to make room, so a step that brings a burst of hits does not wait;
+what waits is the first step that may give the blocks to somebody else, and only until the copies of the requests
+that gave them up are done. No block is held back, and nothing depends on how far the scheduler runs ahead.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from vllm.distributed.kv_transfer.kv_connector.v1.base import (
 from vllm.distributed.parallel_state import get_tensor_model_parallel_rank
 from vllm.logger import init_logger
 
-from omnicfg.engine.metrics import BYTES, CACHE_BYTES, DROPPED, ROWS, WAITED, PayloadMetrics, PayloadStats
+from omnicfg.engine.metrics import BYTES, CACHE_BYTES, DROPPED, ROWS, WAITED, PayloadMetrics, PayloadStats, Tally
 from omnicfg.engine.paged_rows import PagedRows
 from omnicfg.engine.spec import CONFIG_KEY, REQUEST_FLAG, PayloadRows, socket_path
 from omnicfg.engine.transport import RowLayout, RowSender, Slot, rows_message
@@ -69,11 +70,15 @@ class Span:
 
 @dataclass(slots=True)
 class StepOrders(KVConnectorMetadata):
-    """What the worker ships in one step: rows of earlier steps, rows of this step, requests that ended."""
+    """What the worker ships in one step: rows of earlier steps, rows of this step, requests that ended.
+
+    ``released`` are requests whose blocks this step may give to others: their copies have to be done before it runs.
+    """
 
     old: list[Span] = field(default_factory=list)
     new: list[Span] = field(default_factory=list)
     finished: list[tuple[str, str | None, int, str]] = field(default_factory=list)
+    released: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -114,9 +119,10 @@ class OrderBook:
     def order(self, step: SchedulerOutput) -> StepOrders:
         """The orders of one step."""
         finished, self._finished = self._finished, []
-        orders = StepOrders(finished=finished)
+        orders = StepOrders(finished=finished, released=[request for request, *_ in finished])
         if not self._wanted:
             return orders
+        orders.released += (step.preempted_req_ids or set()) & self._wanted.keys()
         self._follow_tables(step)
         fresh: set[int] | None = None
         for request, before, after in _progress(step):
@@ -163,18 +169,34 @@ class OrderBook:
         return before
 
 
+@dataclass(slots=True, eq=False)
+class _Job:
+    """Spans of one step, to be copied once ``ready``. ``issued`` is set when all their copies have been started or
+    dropped; ``copied``, on a GPU, is when the last of them is done.
+    """
+
+    spans: list[Span]
+    ready: torch.cuda.Event | None
+    issued: threading.Event = field(default_factory=threading.Event)
+    copied: torch.cuda.Event | None = None
+
+
+_Parcel = tuple["torch.cuda.Event | None", dict[str, Any], "Slot | None"]
+
+
 class Shipper:
     """The worker's half: gathers spans out of ``cache`` and hands them to ``sender``.
 
     ``cache`` has shape ``[blocks, rows, tokens per block, width]``; ``block_size`` is the scheduler's, which
-    an attention kernel's blocks in ``cache`` may divide.
+    an attention kernel's blocks in ``cache`` may divide. Jobs go through two threads, in order: the packer finds room
+    in the ring and starts copies, the postman tells the consumer when a copy is done.
     """
 
-    def __init__(self, cache: torch.Tensor, block_size: int, sender: RowSender, stats: PayloadStats) -> None:
+    def __init__(self, cache: torch.Tensor, block_size: int, sender: RowSender, tally: Tally) -> None:
         self._cache = cache
         self._block_size = block_size
         self._sender = sender
-        self._stats = stats
+        self._tally = tally
         self._token_bytes = sender.layout.token_bytes
         self._most = sender.capacity // _MESSAGES_PER_RING // self._token_bytes
         if self._most == 0:
@@ -184,23 +206,34 @@ class Shipper:
         self._on_gpu = cache.device.type != "cpu"
         self._stream = torch.cuda.Stream(cache.device, priority=-1) if self._on_gpu else None
         self._step_begins: torch.cuda.Event | None = None
-        self._copied: torch.cuda.Event | None = None
-        self._outbox: queue.SimpleQueue[tuple[torch.cuda.Event | None, dict[str, Any], Slot | None] | None]
-        self._outbox = queue.SimpleQueue()
+        self._latest: dict[str, _Job] = {}  # of every request that may still have rows to copy
+        self._failure: Exception | None = None
+        self._jobs: queue.SimpleQueue[_Job | _Parcel | None] = queue.SimpleQueue()
+        self._outbox: queue.SimpleQueue[_Parcel | None] = queue.SimpleQueue()
         if self._on_gpu:
             self._pin()
-        self._postman = threading.Thread(target=self._post, name="omnicfg-rows-postman", daemon=True)
-        self._postman.start()
+        self._threads = [
+            threading.Thread(target=work, name=f"omnicfg-rows-{name}", daemon=True)
+            for name, work in (("packer", self._pack), ("postman", self._post))
+        ]
+        for thread in self._threads:
+            thread.start()
 
-    def begin(self) -> None:
-        """Before the model runs: it may overwrite blocks that the step before read, once those copies are
-        done.
-        """
+    def begin(self, released: Iterable[str] = ()) -> None:
+        """Before the model runs: it may overwrite the blocks of ``released`` requests once their rows are copied."""
+        jobs = {job for request in released if (job := self._latest.pop(request, None)) is not None}
+        since = time.monotonic()
+        for job in jobs:
+            job.issued.wait()
+        if jobs:
+            self._tally.add(WAITED, time.monotonic() - since)
+        if self._failure is not None:
+            raise RuntimeError("payload rows could not be copied out of the KV cache") from self._failure
         if self._on_gpu:
             main = torch.cuda.current_stream()
-            if self._copied is not None:
-                main.wait_event(self._copied)
-                self._copied = None
+            for job in jobs:
+                if job.copied is not None:
+                    main.wait_event(job.copied)
             self._step_begins = main.record_event()
 
     def ship(self, orders: StepOrders) -> None:
@@ -210,28 +243,46 @@ class Shipper:
         if orders.new:
             self._ship(orders.new, torch.cuda.current_stream().record_event() if self._on_gpu else None)
         if orders.finished:
-            self._outbox.put((None, rows_message((), orders.finished), None))
+            self._jobs.put((None, rows_message((), orders.finished), None))
 
     def close(self) -> None:
         """Send what is under way, then disconnect."""
-        self._outbox.put(None)
-        self._postman.join(timeout=5)
+        self._jobs.put(None)
+        for thread in self._threads:
+            thread.join(timeout=5)
         self._sender.close()
 
     def _ship(self, spans: list[Span], ready: torch.cuda.Event | None) -> None:
-        for message, slots in _messages(spans, self._block_size, self._most):
+        job = _Job(spans, ready)
+        self._latest.update((span.request, job) for span in spans)
+        self._jobs.put(job)
+
+    def _pack(self) -> None:
+        if self._on_gpu:
+            torch.cuda.set_device(self._cache.device)  # a thread begins at device 0
+        while (item := self._jobs.get()) is not None:
+            if isinstance(item, _Job):
+                try:
+                    self._copy_all(item)
+                except Exception as error:  # noqa: BLE001 - whatever it is, the engine's own thread has to fail of it
+                    self._failure = error
+                item.issued.set()
+            else:
+                self._outbox.put(item)
+        self._outbox.put(None)
+
+    def _copy_all(self, job: _Job) -> None:
+        for message, slots in _messages(job.spans, self._block_size, self._most):
             size = len(slots) * self._token_bytes
-            since = time.monotonic()
-            slot = self._sender.reserve(size)
-            self._stats.add(WAITED, time.monotonic() - since)
             rows = len(slots) * self._cache.shape[1]
+            slot = self._sender.reserve(size)
             if slot is None:
-                self._stats.add(DROPPED, rows)
+                self._tally.add(DROPPED, rows)
                 continue
-            event = self._copy(slots, slot, ready)
-            self._stats.add(ROWS, rows)
-            self._stats.add(BYTES, size)
-            self._outbox.put((event, rows_message(message), slot))
+            job.copied = self._copy(slots, slot, job.ready)
+            self._tally.add(ROWS, rows)
+            self._tally.add(BYTES, size)
+            self._outbox.put((job.copied, rows_message(message), slot))
 
     def _copy(self, slots: np.ndarray, slot: Slot, ready: torch.cuda.Event | None) -> torch.cuda.Event | None:
         target = self._ring[slot.offset : slot.offset + slot.size].view(self._cache.dtype)
@@ -244,9 +295,9 @@ class Shipper:
             self._stream.wait_event(ready)
             places = torch.from_numpy(slots).pin_memory().to(self._cache.device, non_blocking=True)
             target.view(shape).copy_(self._gather(places), non_blocking=True)
-            self._copied = torch.cuda.Event(blocking=True)
-            self._copied.record(self._stream)
-        return self._copied
+            copied = torch.cuda.Event(blocking=True)
+            copied.record(self._stream)
+        return copied
 
     def _gather(self, slots: torch.Tensor) -> torch.Tensor:
         """Rows ``[tokens, rows, width]`` at the given slots (block id times block size plus offset)."""
@@ -281,7 +332,7 @@ class PayloadConnector(KVConnectorBase_V1, SupportsHMA):
         self._block_size = groups[0].kv_cache_spec.block_size
         self._book = OrderBook(self._block_size)
         self._shipper: Shipper | None = None
-        self._stats = PayloadStats()
+        self._tally = Tally()
 
     # -- both halves --
 
@@ -290,7 +341,7 @@ class PayloadConnector(KVConnectorBase_V1, SupportsHMA):
         return False
 
     def get_kv_connector_stats(self) -> KVConnectorStats | None:
-        return self._stats.take()
+        return self._tally.take()
 
     @classmethod
     def build_kv_connector_stats(cls, data: dict[str, Any] | None = None) -> KVConnectorStats | None:
@@ -349,13 +400,14 @@ class PayloadConnector(KVConnectorBase_V1, SupportsHMA):
         cache = kv_caches[name]
         if get_tensor_model_parallel_rank() != 0:
             return  # the residual stream, so every row, is the same on all ranks
-        self._stats.data[CACHE_BYTES] = cache.numel() * cache.element_size()
-        self._shipper = Shipper(cache, self._block_size, self._sender(cache), self._stats)
+        self._tally.add(CACHE_BYTES, cache.numel() * cache.element_size())
+        self._shipper = Shipper(cache, self._block_size, self._sender(cache), self._tally)
 
     def bind_connector_metadata(self, connector_metadata: KVConnectorMetadata) -> None:
         super().bind_connector_metadata(connector_metadata)
         if self._shipper is not None:
-            self._shipper.begin()
+            assert isinstance(connector_metadata, StepOrders)
+            self._shipper.begin(connector_metadata.released)
 
     def wait_for_save(self) -> None:
         if self._shipper is not None and self.has_connector_metadata():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +21,10 @@ _COUNTERS = {
     ROWS: ("omnicfg:payload_rows", "Payload rows (one per token and kept row) gathered for a consumer."),
     BYTES: ("omnicfg:payload_bytes", "Bytes of payload rows gathered for a consumer."),
     DROPPED: ("omnicfg:payload_dropped_rows", "Payload rows that a request asked for and no consumer took."),
-    WAITED: ("omnicfg:payload_wait_seconds", "Seconds the engine waited for a consumer to make room."),
+    WAITED: (
+        "omnicfg:payload_wait_seconds",
+        "Seconds a step waited for rows to leave before their blocks could be reused.",
+    ),
 }
 
 
@@ -32,10 +36,6 @@ class PayloadStats(KVConnectorStats):
 
     def reset(self) -> None:
         self.data = dict.fromkeys(_COUNTERS, 0)
-
-    def add(self, name: str, amount: float) -> None:
-        """Count ``amount`` more of ``name``."""
-        self.data[name] += amount
 
     def aggregate(self, other: KVConnectorStats) -> KVConnectorStats:
         for name in _COUNTERS:
@@ -50,13 +50,26 @@ class PayloadStats(KVConnectorStats):
     def is_empty(self) -> bool:
         return not any(self.data.values())
 
+
+class Tally:
+    """Counts what happens, from any thread, until vLLM asks for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._stats = PayloadStats()
+
+    def add(self, name: str, amount: float) -> None:
+        """Count ``amount`` more of ``name``."""
+        with self._lock:
+            self._stats.data[name] = self._stats.data.get(name, 0) + amount
+
     def take(self) -> PayloadStats | None:
-        """A copy to send off, leaving nothing behind; ``None`` where there is nothing to tell."""
-        if self.is_empty():
-            return None
-        taken = PayloadStats(self.data)
-        self.reset()
-        return taken
+        """What was counted, leaving nothing behind; ``None`` where there is nothing to tell."""
+        with self._lock:
+            if self._stats.is_empty():
+                return None
+            taken, self._stats = self._stats, PayloadStats()
+            return taken
 
 
 class PayloadMetrics(KVConnectorPromMetrics):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.slow  # importing vLLM takes ten seconds
 import torch  # noqa: E402
 
 from omnicfg.engine.gather import OrderBook, Shipper, Span, StepOrders  # noqa: E402
-from omnicfg.engine.metrics import BYTES, DROPPED, ROWS, PayloadStats  # noqa: E402
+from omnicfg.engine.metrics import BYTES, DROPPED, ROWS, Tally  # noqa: E402
 from omnicfg.engine.transport import (  # noqa: E402
     Finished,
     PayloadAssembler,
@@ -43,6 +44,7 @@ def step(tables: dict[str, list[int]], new: dict[str, tuple[int, int]], running:
             new_block_ids=[(tables[name],) for name in running],
             resumed_req_ids=set(running),
         ),
+        preempted_req_ids=set(),
         num_scheduled_tokens={name: count for name, (_, count) in {**new, **running}.items()},
         kv_connector_block_state=SimpleNamespace(resolve_block_ids=lambda name: (tables[name],)),
     )
@@ -95,8 +97,19 @@ def test_a_running_request_is_told_only_of_blocks_that_are_added() -> None:
 def test_what_a_preempted_request_computes_again_is_not_sent_again() -> None:
     book = opened("a")
     book.order(step({"a": [7, 8]}, {"a": (0, 6)}, {}))
-    assert book.order(step({"a": [3, 4, 5]}, {}, {"a": (0, 5)})) == StepOrders()
+    again = step({"a": [3, 4, 5]}, {}, {"a": (0, 5)})
+    assert book.order(again) == StepOrders()
     assert book.order(step({"a": [3, 4, 5]}, {}, {"a": (5, 4)})).new == [Span("a", None, 6, 9, [4, 5])]
+
+
+def test_a_request_that_lost_its_blocks_is_named() -> None:
+    book = opened("a", "b")
+    book.order(step({"a": [7], "b": [8]}, {"a": (0, 4), "b": (0, 4)}, {}))
+    taken = step({"b": [8, 7]}, {}, {"b": (4, 1)})
+    taken.preempted_req_ids = {"a", "of nobody's interest"}
+    assert book.order(taken).released == ["a"]
+    book.close("b", 5, "stop")
+    assert book.order(step({}, {}, {})).released == ["b"]
 
 
 def test_nobody_asked_so_nothing_is_ordered() -> None:
@@ -144,9 +157,9 @@ class Wire:
     """A shipper, its ring and a consumer."""
 
     def __init__(self, path: Path, cache: torch.Tensor, block_size: int = BLOCK, capacity: int = 4096) -> None:
-        self.stats = PayloadStats()
+        self.tally = Tally()
         self.sender = RowSender(path, LAYOUT, capacity)
-        self.shipper = Shipper(cache, block_size, self.sender, self.stats)
+        self.shipper = Shipper(cache, block_size, self.sender, self.tally)
         self.receiver = RowReceiver(path)
         while not self.sender.connected:
             pass
@@ -200,8 +213,10 @@ def test_long_prompts_are_cut_into_messages(wire: Wire, cache: torch.Tensor) -> 
     assert [start for _, start, _ in arrived] == sorted(start for _, start, _ in arrived)
     rows = torch.cat([rows for _, _, rows in arrived])
     assert torch.equal(rows, cache[1:12].transpose(1, 2).reshape(44, NAMES, WIDTH))
-    assert wire.stats.data[ROWS] == 44 * NAMES
-    assert wire.stats.data[BYTES] == 44 * LAYOUT.token_bytes
+    counted = wire.tally.take()
+    assert counted is not None
+    assert counted.data[ROWS] == 44 * NAMES
+    assert counted.data[BYTES] == 44 * LAYOUT.token_bytes
 
 
 def test_a_kernels_smaller_blocks_are_found_too(tmp_path: Path, cache: torch.Tensor) -> None:
@@ -217,16 +232,54 @@ def test_rows_that_nobody_takes_are_counted(wire: Wire) -> None:
     while wire.sender.connected:
         pass
     wire.shipper.ship(StepOrders(new=[Span("a", None, 0, 3, [5])]))
-    assert wire.stats.data[DROPPED] == 3 * NAMES
-    assert wire.stats.data[ROWS] == 0
+    wire.shipper.begin(["a"])
+    counted = wire.tally.take()
+    assert counted is not None
+    assert counted.data[DROPPED] == 3 * NAMES
+    assert counted.data[ROWS] == 0
 
 
-def test_the_stats_are_taken_once(wire: Wire) -> None:
-    wire.stats.add(ROWS, 5)
-    taken = wire.stats.take()
+def test_what_is_counted_is_taken_once(wire: Wire) -> None:
+    wire.tally.add(ROWS, 5)
+    taken = wire.tally.take()
     assert taken is not None
     assert taken.data[ROWS] == 5
-    assert wire.stats.take() is None
+    assert wire.tally.take() is None
+
+
+BURST = [Span(f"r{number}", None, 0, 44, list(range(1, 12))) for number in range(8)]  # twice the ring
+
+
+def test_a_burst_beyond_the_ring_holds_up_no_step(wire: Wire) -> None:
+    wire.shipper.begin()
+    wire.shipper.ship(StepOrders(old=BURST))
+    wire.shipper.begin()  # nobody gave a block up
+
+
+def test_a_step_that_may_reuse_blocks_waits_for_their_rows(wire: Wire, cache: torch.Tensor) -> None:
+    truth = cache[1:12].transpose(1, 2).reshape(44, NAMES, WIDTH).clone()
+    wire.shipper.ship(StepOrders(old=BURST))
+
+    def next_step() -> None:
+        wire.shipper.begin([span.request for span in BURST])
+        cache.zero_()
+        wire.shipper.ship(StepOrders(finished=[("r7", None, 44, "stop")]))
+
+    other = threading.Thread(target=next_step)
+    other.start()
+    arrived: dict[str, bytes] = {}
+    for message in wire.receiver:
+        if isinstance(message, Finished):
+            break
+        arrived[message.request] = arrived.get(message.request, b"") + bytes(message.data)
+    other.join()
+    assert arrived == {span.request: truth.numpy().tobytes() for span in BURST}
+
+
+def test_a_copy_that_fails_fails_the_step_that_needs_it(wire: Wire) -> None:
+    wire.shipper.ship(StepOrders(new=[Span("a", None, 0, 4, [BLOCKS + 7])]))
+    with pytest.raises(RuntimeError, match="could not be copied"):
+        wire.shipper.begin(["a"])
 
 
 def test_an_assembler_makes_whole_payloads_of_it(wire: Wire) -> None:
