@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from omnicfg.errors import UsageError
 from omnicfg.origins import origin_text
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.secrets import redacted
@@ -57,13 +58,20 @@ def diff(a: Plan, b: Plan) -> list[Change]:
     """The changes from plan ``a`` to plan ``b``: the profile's own first, then stage by stage.
 
     The names of the two profiles and their platforms do not count. Types do: ``1``, ``1.0`` and ``true`` differ. The
-    order of keys does not count, that of lists does.
+    order of keys does not count, that of lists does. Raises :class:`~omnicfg.errors.UsageError` for what is no plan.
     """
+    _require_plans(a, b)
     changes = list(_changes(_wide(a), _wide(b), "", None))
     ids = sorted({stage.stage_id for stage in (*a.stages, *b.stages)})
     for stage_id in ids:
         changes += _stage_changes(a.stage(stage_id), b.stage(stage_id), stage_id)
     return changes
+
+
+def _require_plans(*given: object) -> None:
+    for each in given:
+        if not isinstance(each, Plan):
+            raise UsageError(f"`diff` compares two plans, not {type(each).__name__}", "`omnicfg.resolve` gives a plan.")
 
 
 def _wide(plan: Plan) -> Mapping:

@@ -125,5 +125,5 @@ def check_platform(platform: str) -> None:
     """Raises :class:`UsageError` for a platform that the deploy language does not have."""
     known = deploy_schema().platforms
     if platform not in known:
-        hint = did_you_mean(platform, known) or f"Platforms: {', '.join(known)}."
+        hint = did_you_mean(str(platform), known) or f"Platforms: {', '.join(known)}."
         raise UsageError(f"unknown platform `{platform}`", hint)

@@ -11,9 +11,9 @@ import hashlib
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, Literal
 
@@ -39,7 +39,7 @@ class ProfileDiff:
     """One profile that differs.
 
     ``inherited_from`` names the files that changed where the profile's own file did not; ``reasons`` say why a
-    ``broken`` profile no longer compiles.
+    ``broken`` profile no longer compiles; ``renamed_from`` is the path that git finds the file to have had before.
     """
 
     path: str
@@ -47,11 +47,13 @@ class ProfileDiff:
     inherited_from: tuple[str, ...] = ()
     comparison: Comparison | None = None
     reasons: tuple[Diagnostic, ...] = ()
+    renamed_from: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         comparison = self.comparison or Comparison((), ())
         return {
             "path": self.path,
+            "renamed_from": self.renamed_from,
             "status": self.status,
             "by_inheritance": bool(self.inherited_from),
             "inherited_from": list(self.inherited_from),
@@ -91,9 +93,11 @@ def git_diff(
     new = None if other is None else repository.commit(other)
     wanted = [repository.relative(path, directory) for path in paths]
     with _snapshot(repository, old) as before, _snapshot(repository, new) as after:
-        names = [name for name in sorted({*before.files, *after.files}) if _is_below(name, wanted)]
-        _require_matches(wanted, names, paths)
-        comparer = _Comparer(before, after, platforms, pipeline, finish)
+        renamed = _renamed(before, after, repository.renames(old, new))
+        every = sorted({*before.files, *after.files} - set(renamed.values()))
+        names = [name for name in every if _is_below(name, wanted) or _is_below(renamed.get(name, name), wanted)]
+        _require_matches(wanted, [*names, *renamed.values()], paths)
+        comparer = _Comparer(before, after, renamed, platforms, pipeline, finish)
         found = [comparer.compared(name) for name in names]
     return GitDiff(
         revision,
@@ -120,10 +124,17 @@ class Snapshot:
 
 class _Comparer:
     def __init__(
-        self, before: Snapshot, after: Snapshot, platforms: Sequence[str], pipeline: str | None, finish: Finish
+        self,
+        before: Snapshot,
+        after: Snapshot,
+        renamed: Mapping[str, str],
+        platforms: Sequence[str],
+        pipeline: str | None,
+        finish: Finish,
     ) -> None:
         self.before = before
         self.after = after
+        self.renamed = renamed
         self.platforms = platforms
         self.pipeline = pipeline
         self.finish = finish
@@ -131,8 +142,19 @@ class _Comparer:
 
     def compared(self, name: str) -> ProfileDiff | None:
         """How a profile differs, or ``None`` where it does not (or the file is no profile)."""
-        old, old_reasons = self._load(self.before, name)
+        old, old_reasons = self._load(self.before, self.renamed.get(name, name))
         new, new_reasons = self._load(self.after, name)
+        found = self._compared(name, old, new, old_reasons, new_reasons)
+        return found and replace(found, renamed_from=self.renamed.get(name))
+
+    def _compared(
+        self,
+        name: str,
+        old: Profile | None,
+        new: Profile | None,
+        old_reasons: tuple[Diagnostic, ...],
+        new_reasons: tuple[Diagnostic, ...],
+    ) -> ProfileDiff | None:
         if old is None and new is None:
             if old_reasons or new_reasons:
                 self.never_compiled.append(name)
@@ -150,7 +172,7 @@ class _Comparer:
             return None, error.diagnostics
 
     def _changed(self, name: str, old: Profile, new: Profile) -> ProfileDiff | None:
-        if _chain(old, self.before) == _chain(new, self.after):
+        if old.shown == new.shown and self._old_chain(old) == _chain(new, self.after):
             return None
         comparison = compare(self._compile(old), self._compile(new), self.platforms)
         if comparison.compiles_nowhere(self.platforms, "before"):
@@ -185,16 +207,36 @@ class _Comparer:
 
     def _inherited(self, name: str, old: Profile, new: Profile) -> tuple[str, ...]:
         """The files of the chain that changed, if the profile's own file is the same byte for byte."""
-        if self.before.files[name] != self.after.files[name]:
+        if self.before.files[old.shown] != self.after.files[name]:
             return ()
-        before, after = _chain(old, self.before), _chain(new, self.after)
+        before, after = self._old_chain(old), _chain(new, self.after)
         return tuple(file for file in dict.fromkeys([*after, *before]) if before.get(file) != after.get(file))
+
+    def _old_chain(self, old: Profile) -> dict[str, str | None]:
+        """The chain of the state before, its files by the names that they have now."""
+        names = {before: after for after, before in self.renamed.items()}
+        return {names.get(file, file): digest for file, digest in _chain(old, self.before).items()}
 
 
 def _chain(profile: Profile, snapshot: Snapshot) -> dict[str, str | None]:
     """The files that a profile is made of, outermost first, with their digests."""
     names = [document.mark.file for document in profile.chain.documents]
     return {name: snapshot.files.get(name) for name in names}
+
+
+def _renamed(before: Snapshot, after: Snapshot, told: Mapping[str, str]) -> dict[str, str]:
+    """New path → old path of each file that was renamed.
+
+    As git tells it; one that git does not track yet counts where it holds what exactly one file that is gone held.
+    """
+    gone = {name: digest for name, digest in before.files.items() if name not in after.files}
+    fresh = {name: digest for name, digest in after.files.items() if name not in before.files}
+    found = {new: old for new, old in told.items() if new in fresh and old in gone}
+    for new in sorted(fresh.keys() - found.keys()):
+        same = [old for old, digest in gone.items() if digest == fresh[new] and old not in found.values()]
+        if len(same) == 1:
+            found[new] = same[0]
+    return found
 
 
 def _is_below(name: str, wanted: Sequence[str]) -> bool:
@@ -280,6 +322,13 @@ class Repository:
             size = int(output[position:header_end].rsplit(b" ", 1)[1])
             yield blob, output[header_end + 1 : header_end + 1 + size]
             position = header_end + 1 + size + 1
+
+    def renames(self, old: str, new: str | None) -> dict[str, str]:
+        """New path → old path of every file that git takes for renamed; without ``new``, in the working tree."""
+        commits = [old] if new is None else [old, new]
+        listing = self._read("diff", "--no-ext-diff", "-M", "--diff-filter=R", "--name-status", "-z", *commits, "--")
+        words = [os.fsdecode(word) for word in listing.split(b"\0")]
+        return dict(zip(words[2::3], words[1::3], strict=False))
 
     def working_files(self) -> list[str]:
         """The YAML files of the working tree that git tracks, or would track."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import omnicfg
-from omnicfg import Change, Plan
+from omnicfg import Change, Plan, UsageError
 from omnicfg.compare import same
 from tests.conftest import WriteProfile
 
@@ -135,3 +135,9 @@ def test_not_a_number_equals_itself() -> None:
     assert same({"a": [nan]}, {"a": [nan]})
     assert not same({"a": [nan]}, {"a": [1.0]})
     assert not same({"a": 1}, {"b": 1})
+
+
+def test_what_is_no_plan_is_a_usage_error(plan: Any) -> None:
+    for pair in ((plan(""), None), ("qwen3_tts", plan(""))):
+        with pytest.raises(UsageError, match=r"`diff` compares two plans, not (NoneType|str)"):
+            omnicfg.diff(*pair)

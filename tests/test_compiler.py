@@ -45,6 +45,12 @@ def test_an_unknown_platform_is_a_usage_error(platform: str, help_text: str) -> 
     assert refused.value.diagnostics[0].help == help_text
 
 
+def test_no_platform_at_all_is_a_usage_error() -> None:
+    for ask in (omnicfg.resolve, omnicfg.validate):
+        with pytest.raises(UsageError, match="unknown platform `None`"):
+            ask("qwen3_tts", platform=None)  # type: ignore[arg-type]
+
+
 def test_a_profile_that_does_not_exist_has_near_names(profile_file: WriteProfile) -> None:
     existing = profile_file(TTS, "turn.yaml")
     for asked, near in (("qwen3_omni_mo", "qwen3_omni_moe"), (str(existing.with_name("turns.yaml")), str(existing))):

@@ -136,7 +136,12 @@ def test_a_revision_against_the_working_tree(repo: Repo) -> None:
 def test_new_removed_broken_and_repaired(repo: Repo) -> None:
     old = repo.commit(gone=BASE, breaks=BASE, heals="pipeline: [\n", never="pipeline: [\n", same=BASE)
     (repo.root / "gone.yaml").unlink()
-    new = repo.commit(breaks="pipeline: qwen3_omni_mo\n", heals=BASE, never="pipeline: {\n", new=BASE)
+    new = repo.commit(
+        breaks="pipeline: qwen3_omni_mo\n",
+        heals=BASE,
+        never="pipeline: {\n",
+        new="pipeline: qwen3_tts\nasync_chunk: false\n",
+    )
     found = repo.diff(old, new)
     assert {path: each.status for path, each in by_path(found).items()} == {
         "gone.yaml": "removed",
@@ -147,6 +152,34 @@ def test_new_removed_broken_and_repaired(repo: Repo) -> None:
     assert by_path(found)["breaks.yaml"].reasons[0].name == "unknown-pipeline"
     assert by_path(found)["breaks.yaml"].reasons[0].path == "breaks.yaml"
     assert found.never_compiled == ("never.yaml",)
+
+
+def test_a_file_that_was_renamed_is_compared_with_itself(repo: Repo) -> None:
+    old = repo.commit(old=BASE + "# \n" * 20, other=BASE)
+    (repo.root / "old.yaml").unlink()
+    new = repo.commit(dir__new=BASE.replace("8", "4") + "# \n" * 20)
+    each = by_path(repo.diff(old, new))["dir/new.yaml"]
+    assert (each.status, each.renamed_from, each.inherited_from) == ("changed", "old.yaml", ())
+    assert {value[1:4] for value in values(each)} == {("max_num_seqs", 8, 4)}
+    assert each.to_dict()["renamed_from"] == "old.yaml"
+    for paths in (("old.yaml",), ("dir",)):
+        assert set(by_path(repo.diff(old, new, paths=paths))) == {"dir/new.yaml"}
+
+
+def test_a_rename_alone_is_no_difference(repo: Repo) -> None:
+    old = repo.commit(base=BASE, derived=DERIVED)
+    (repo.root / "derived.yaml").rename(repo.root / "renamed.yaml")
+    assert repo.diff(old).profiles == ()  # not even tracked yet
+    assert repo.diff(old, repo.commit()).profiles == ()
+
+
+def test_a_base_that_was_renamed_and_changed_is_what_was_inherited_from(repo: Repo) -> None:
+    old = repo.commit(base=BASE + "# \n" * 20, derived=DERIVED)
+    (repo.root / "base.yaml").unlink()
+    (repo.root / "derived.yaml").unlink()
+    new = repo.commit(dir__base=BASE.replace("8", "4") + "# \n" * 20, dir__derived=DERIVED)
+    each = by_path(repo.diff(old, new))["dir/derived.yaml"]
+    assert (each.renamed_from, each.inherited_from) == ("derived.yaml", ("dir/base.yaml",))
 
 
 def test_a_base_that_is_gone_breaks_what_derives_from_it(repo: Repo) -> None:

@@ -59,8 +59,9 @@ def _summary(found: GitDiff) -> str:
 
 
 def _note(each: ProfileDiff) -> str:
+    renamed = f"renamed from {each.renamed_from}" if each.renamed_from else ""
     inherited = f"only by inheritance, from {', '.join(each.inherited_from)}" if each.inherited_from else ""
-    return "; ".join(part for part in (_STATUS[each.status], inherited) if part)
+    return "; ".join(part for part in (_STATUS[each.status], renamed, inherited) if part)
 
 
 def _changes(comparison: Comparison, platforms: Sequence[str], style: Style, width: int | None, indent: str) -> str:
