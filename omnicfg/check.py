@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from omnicfg.compiler import Profile, ProfileName, check_platform, compile_profile, load, names_of, pipeline_of
 from omnicfg.diagnostics import Diagnostic, Severity
@@ -14,6 +14,13 @@ from omnicfg.near import did_you_mean
 from omnicfg.passes.override import Override, parse_overrides
 from omnicfg.passes.pipeline import guess_pipeline
 from omnicfg.rule import DEFAULT_ENGINE, ENGINES, Rule, Subject, all_platforms, diagnostic, rule_modules, rule_of
+
+
+class Checked(NamedTuple):
+    """What a look at profiles found, and every file that was looked at, bases and overlays included, as it is named."""
+
+    findings: list[Diagnostic]
+    files: tuple[str, ...]
 
 
 def validate(
@@ -32,8 +39,24 @@ def validate(
     unknown platform, a profile that does not exist, an unreadable override) raise
     :class:`~omnicfg.errors.OmnicfgError`.
     """
-    names, layers = names_of(profiles), names_of(overlays)
     platforms = all_platforms() if platform == "all" else (platform,)
+    return check(
+        profiles, platforms, pipeline=pipeline, overlays=overlays, overrides=overrides, engine=engine, model=model
+    ).findings
+
+
+def check(
+    profiles: ProfileName | Iterable[ProfileName],
+    platforms: Sequence[str],
+    *,
+    pipeline: str | None = None,
+    overlays: ProfileName | Iterable[ProfileName] = (),
+    overrides: Mapping[str, Any] | Iterable[str] | None = None,
+    engine: str = DEFAULT_ENGINE,
+    model: Path | None = None,
+) -> Checked:
+    """All that the rules and the compiler find, whoever may want it suppressed. Raises as :func:`validate` does."""
+    names, layers = names_of(profiles), names_of(overlays)
     for name in platforms:
         check_platform(name)
     if engine not in ENGINES:
@@ -42,9 +65,12 @@ def validate(
         )
     parsed = parse_overrides(overrides)
     merger = Merger(platforms)
+    files: dict[str, None] = {}
     for profile in names:
-        merger.add(profile, check_profile(profile, platforms, pipeline, layers, parsed, engine, model))
-    return merger.merged()
+        found = check_profile(profile, platforms, pipeline, layers, parsed, engine, model)
+        merger.add(profile, found.findings)
+        files |= dict.fromkeys(found.files)
+    return Checked(merger.merged(), tuple(files))
 
 
 def check_profile(
@@ -55,12 +81,12 @@ def check_profile(
     overrides: Sequence[Override],
     engine: str,
     model: Path | None,
-) -> list[Diagnostic]:
+) -> Checked:
     """The findings about one profile, those of each platform apart."""
     try:
         profile = load(name, overlays)
     except ResolveError as error:
-        return list(error.diagnostics)
+        return Checked(list(error.diagnostics), (str(name),))
     found: list[Diagnostic] = []
     key = _pipeline(profile, pipeline, overrides, model, found)
     subject = Subject(profile, key, engine, overrides)
@@ -71,7 +97,7 @@ def check_profile(
             except ResolveError as error:
                 found += [replace(diagnostic, platform=platform) for diagnostic in error.diagnostics]
     found += run_rules(subject)
-    return found
+    return Checked(found, tuple(document.mark.file for document in profile.chain.documents))
 
 
 def _pipeline(

@@ -33,6 +33,11 @@ class Edit:
     mark: Mark
     text: str
 
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        names = ("path", "line", "column", "end_line", "end_column")
+        return dict(zip(names, self.mark, strict=True)) | {"text": self.text}
+
 
 @dataclass(frozen=True, slots=True)
 class Fix:
@@ -41,6 +46,10 @@ class Fix:
     title: str
     edits: tuple[Edit, ...]
     safe: bool = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {"title": self.title, "safe": self.safe, "edits": [edit.to_dict() for edit in self.edits]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +131,7 @@ class Diagnostic:
             "stage_id": self.stage_id,
             "help": self.help,
             "url": self.url,
+            "fix": self.fix.to_dict() if self.fix else None,
         }
 
 

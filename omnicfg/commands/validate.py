@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 from omnicfg.commands._options import ENGINE, MODEL_DIR, OVERLAYS, PIPELINE, PLATFORM, SETTINGS, profile_names
+from omnicfg.commands._outputs import format_names, outputs_of, put_out
 from omnicfg.commands._plans import platforms_of
-from omnicfg.diagnostics import Diagnostic, Severity
 from omnicfg.parser import Argument, Option
 from omnicfg.profile_files import profiles_in
 
@@ -18,7 +17,15 @@ PATHS = Annotated[
     list[Path],
     Argument("PATH", help="A file, a directory (searched for profiles) or a shipped name.", words=profile_names),
 ]
-FORMAT = Annotated[str, Option("--format", choices=("text", "json"), help="How to print the findings.")]
+FORMATS = Annotated[
+    list[str] | None,
+    Option(
+        "--format",
+        metavar="NAME[:FILE]",
+        help=f"How to tell the findings, and a file to write that to ({', '.join(format_names())}); repeatable.",
+        words=format_names,
+    ),
+]
 FAIL_ON = Annotated[str, Option("--fail-on", choices=("error", "warning"), help="What makes the exit code 1.")]
 
 
@@ -30,36 +37,26 @@ def run(
     overlays: OVERLAYS = None,
     settings: SETTINGS = None,
     engine: ENGINE = "vllm-omni",
-    format: FORMAT = "text",
+    formats: FORMATS = None,
     fail_on: FAIL_ON = "error",
 ) -> int:
     """Exit code: 1 where there is a finding as bad as ``fail_on``, else 0. A path that does not exist is trouble."""
-    from omnicfg.check import validate
+    from omnicfg.check import check
+    from omnicfg.diagnostics import Severity
+    from omnicfg.review import Report
 
-    platforms_of(platform)
+    outputs = outputs_of(formats or ["text"])
+    platforms = platforms_of(platform)
     profiles = list(profiles_in(paths or [Path()]))
-    found = validate(
+    checked = check(
         profiles,
-        platform=platform,
+        platforms,
         pipeline=pipeline,
         overlays=overlays or (),
         overrides=settings,
         engine=engine,
         model=model,
     )
-    _print(found, len(profiles), format)
-    worst = Severity(fail_on)
-    return int(any(diagnostic.severity.rank <= worst.rank for diagnostic in found))
-
-
-def _print(found: list[Diagnostic], profiles: int, format: str) -> None:
-    if format == "json":
-        from omnicfg.report.json import render_report
-
-        sys.stdout.write(render_report(found, profiles))
-        return
-    from omnicfg.report.terminal import has_colour, width_of
-    from omnicfg.report.text import render_diagnostics, render_summary
-
-    text = render_diagnostics(found, colour=has_colour(sys.stdout), width=width_of(sys.stdout))
-    sys.stdout.write(text + render_summary(found, profiles))
+    report = Report(checked.findings, tuple(map(str, profiles)), Severity(fail_on))
+    put_out(report, outputs)
+    return report.exit_code

@@ -317,14 +317,37 @@ def diagnostics_schema() -> Schema:
         "stage_id": {"type": ["integer", "null"]},
         "help": maybe | {"description": "What to do."},
         "url": text | {"format": "uri", "description": "The page on the rule."},
+        "fix": {"anyOf": [_fix(), {"type": "null"}], "description": "What would mend it; null: nothing known."},
     }
     summary = {"profiles": count} | {severity.value: count for severity in Severity}
+    summary |= {
+        "suppressed": count | {"description": "Findings that a comment in their file suppresses; not listed."},
+        "baseline": count | {"description": "Findings that the baseline knows; not listed."},
+    }
     report: dict[str, Schema] = {
         "diagnostics": {"type": "array", "items": _record(diagnostic)},
         "summary": _record(summary) | {"description": "How many profiles were checked, and what was found."},
     }
     head = {"$schema": _DIALECT, "$id": "diagnostics.schema.json", "title": "Diagnostics"}
     return head | {"description": "What `omnicfg validate --format json` prints."} | _record(report)
+
+
+def _fix() -> Schema:
+    place: Schema = {"type": "integer", "minimum": 1}
+    edit = {
+        "path": {"type": "string"},
+        "line": place,
+        "column": place,
+        "end_line": place,
+        "end_column": place | {"description": "Exclusive; an empty range inserts."},
+        "text": {"type": "string", "description": "What stands there afterwards."},
+    }
+    fix: dict[str, Schema] = {
+        "title": {"type": "string"},
+        "safe": {"type": "boolean", "description": "What the profile means stays what it clearly was."},
+        "edits": {"type": "array", "items": _record(edit), "minItems": 1},
+    }
+    return _record(fix)
 
 
 # ------------------------------------------------------------------------------------------------------ parts

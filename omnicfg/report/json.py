@@ -1,13 +1,11 @@
-"""Machine-readable output: plain JSON, and the report of ``validate`` in it."""
+"""Machine-readable output: plain JSON."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
-
-from omnicfg.diagnostics import Diagnostic, summarize
 
 
 def dumps(value: Any) -> str:
@@ -23,13 +21,3 @@ def _strict(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_strict(child) for child in value]
     return value
-
-
-def render_report(diagnostics: Sequence[Diagnostic], profiles: int) -> str:
-    """``{"diagnostics": [...], "summary": {"profiles": 3, "error": 2, "warning": 1, "note": 0}}``."""
-    return dumps(
-        {
-            "diagnostics": [diagnostic.to_dict() for diagnostic in diagnostics],
-            "summary": {"profiles": profiles, **summarize(diagnostics)},
-        }
-    )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from omnicfg.diagnostics import Diagnostic, summarize
 from omnicfg.errors import OmnicfgError
 from omnicfg.report.source import Line, Sources
 from omnicfg.report.terminal import TAB, Style, cells, has_colour, printable, width_of, wrap
 from omnicfg.secrets import without_passwords
+
+if TYPE_CHECKING:
+    from omnicfg.review import Report
 
 _USAGE: Final = "OC000"
 _LONGEST: Final = 160
@@ -28,14 +31,17 @@ def render_diagnostics(
     return "".join("\n".join(renderer.block(diagnostic)) + "\n\n" for diagnostic in diagnostics)
 
 
-def render_summary(diagnostics: Iterable[Diagnostic], profiles: int) -> str:
-    """The last line of a report: ``2 errors, 1 warning`` or ``No findings in 3 profiles.``"""
-    if not profiles:
+def render_summary(report: Report) -> str:
+    """The last line of a report: ``2 errors, 1 warning in 1 profile.`` or ``No findings in 3 profiles.``"""
+    count = len(report.profiles)
+    if not count:
         return "No profiles found: no YAML file there looks like one.\n"
-    counts = summarize(diagnostics)
-    found = [f"{count} {name}{'s' if count > 1 else ''}" for name, count in counts.items() if count]
-    where = f"{profiles} profile{'' if profiles == 1 else 's'}"
-    return f"{', '.join(found)} in {where}.\n" if found else f"No findings in {where}.\n"
+    counts = summarize(report.findings)
+    found = [f"{number} {name}{'s' if number > 1 else ''}" for name, number in counts.items() if number]
+    left_out = [f"{report.suppressed} suppressed"] if report.suppressed else []
+    left_out += [f"{report.baselined} in the baseline"] if report.baselined else []
+    where = f"{count} profile{'' if count == 1 else 's'}"
+    return "; ".join([f"{', '.join(found) or 'No findings'} in {where}", *left_out]) + ".\n"
 
 
 def render_errors(error: OmnicfgError) -> str:

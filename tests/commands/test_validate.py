@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,8 @@ def test_a_directory_is_searched_and_a_finding_in_a_shared_base_appears_once(
         profile_file("base_config: base.yaml\npipeline: qwen3_tts\n", f"{name}.yaml")
     profile_file("jobs: {}\n", "ci.yml")
     result = run("validate", tmp_path, "--format", "json")
-    assert result.data["summary"] == {"profiles": 4, "error": 1, "warning": 0, "note": 0}
+    summary = {"profiles": 4, "error": 1, "warning": 0, "note": 0, "suppressed": 0, "baseline": 0}
+    assert result.data["summary"] == summary
 
 
 def test_without_a_path_it_is_the_current_directory(
@@ -113,3 +115,50 @@ def test_credentials_are_hidden(run: Run, profile_file: WriteProfile) -> None:
         result = run("validate", path, "--format", format)
         assert result.code == 1
         assert "hf_abc" not in result.out + result.err
+
+
+# ------------------------------------------------------------------------------------------------------- formats
+def test_a_report_in_several_formats_of_which_one_is_printed(
+    run: Run, profile_file: WriteProfile, tmp_path: Path
+) -> None:
+    path = profile_file(BAD)
+    file = tmp_path / "report.json"
+    result = run("validate", path, "--format", f"json:{file}", "--format", "text")
+    assert (result.code, result.err) == (1, "")
+    assert result.out.endswith("1 error in 1 profile.\n")
+    assert json.loads(file.read_text())["summary"]["error"] == 1
+
+
+def test_nothing_is_printed_where_everything_goes_to_files(
+    run: Run, profile_file: WriteProfile, tmp_path: Path
+) -> None:
+    result = run("validate", profile_file(BAD), "--format", f"text:{tmp_path / 'report.txt'}")
+    assert (result.code, result.out, result.err) == (1, "", "")
+    assert "\x1b" not in (tmp_path / "report.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("formats", "message"),
+    [
+        (["text", "json"], "`text` and `json` cannot both be printed"),
+        (["sarfi"], "there is no format `sarfi`"),
+        (["json:"], "`--format json:` names no file"),
+        (["json:nowhere/report.json"], "there is no directory `nowhere`"),
+        (["json:."], "`.` is a directory"),
+        (["json:same", "text:./same"], "two formats cannot both be written to `same`"),
+    ],
+)
+def test_formats_that_cannot_be_made_are_told_before_anything_is_checked(
+    run: Run,
+    profile_file: WriteProfile,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    formats: list[str],
+    message: str,
+) -> None:
+    path = profile_file(BAD)
+    monkeypatch.chdir(tmp_path)
+    result = run("validate", path, *(word for name in formats for word in ("--format", name)))
+    assert (result.code, result.out) == (2, "")
+    assert message in result.err
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]

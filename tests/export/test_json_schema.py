@@ -18,7 +18,8 @@ from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.catalog.vllm_args import known_engine_args
 from omnicfg.export.json_schema import main, schemas
 from omnicfg.export.schema_types import annotation_type, combined, json_schema
-from omnicfg.report.json import render_report
+from omnicfg.report.formats.json import render
+from omnicfg.review import Report
 from tests.conftest import WriteProfile
 
 PLATFORMS = deploy_schema().platforms
@@ -176,7 +177,7 @@ def test_reports_validate(profile_file: WriteProfile) -> None:
     )
     diagnostics = omnicfg.validate([*library(), bad])
     assert diagnostics
-    report = json.loads(render_report(diagnostics, len(library()) + 1))
+    report = json.loads(render(Report(diagnostics, [*library(), str(bad)])))
     validator("diagnostics.schema.json").validate(report)
 
 

@@ -10,6 +10,7 @@ import pytest
 from omnicfg.diagnostics import Diagnostic, Severity
 from omnicfg.errors import OmnicfgError, UsageError
 from omnicfg.report.text import render_diagnostics, render_errors, render_summary
+from omnicfg.review import Report
 from tests.conftest import WriteProfile
 
 MESSAGE = "unknown key `max_num_seq` in stage 0"
@@ -139,9 +140,14 @@ def test_the_carets_of_a_hidden_value_mark_what_stands_for_it(profile_file: Writ
 
 def test_the_summary_counts_what_there_is() -> None:
     error, note = (Diagnostic("x", "x", severity, "x") for severity in (Severity.ERROR, Severity.NOTE))
-    assert render_summary([error, error, note], 1) == "2 errors, 1 note in 1 profile.\n"
-    assert render_summary([], 3) == "No findings in 3 profiles.\n"
-    assert render_summary([], 0) == "No profiles found: no YAML file there looks like one.\n"
+    assert render_summary(Report([error, error, note], ["a"])) == "2 errors, 1 note in 1 profile.\n"
+    assert render_summary(Report([], ["a", "b", "c"])) == "No findings in 3 profiles.\n"
+    assert render_summary(Report([], [])) == "No profiles found: no YAML file there looks like one.\n"
+
+
+def test_the_summary_counts_what_is_left_out() -> None:
+    report = Report([], ["a"], suppressed=1, baselined=12)
+    assert render_summary(report) == "No findings in 1 profile; 1 suppressed; 12 in the baseline.\n"
 
 
 def test_a_line_break_in_the_name_of_a_file_begins_no_line() -> None:

@@ -1,0 +1,11 @@
+"""A report of findings for people."""
+
+from __future__ import annotations
+
+from omnicfg.report.text import render_diagnostics, render_summary
+from omnicfg.review import Report
+
+
+def render(report: Report, colour: bool = False, width: int | None = None) -> str:
+    """Each finding with its excerpt, and a last line that counts them."""
+    return render_diagnostics(report.findings, colour=colour, width=width) + render_summary(report)
