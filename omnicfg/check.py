@@ -89,7 +89,7 @@ def check_profile(
         return Checked(list(error.diagnostics), (str(name),))
     found: list[Diagnostic] = []
     key = _pipeline(profile, pipeline, overrides, model, found)
-    subject = Subject(profile, key, engine, overrides)
+    subject = Subject(profile, key, engine, overrides, model=model)
     if key is not None:
         for platform in platforms:
             try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import ModuleType
 from typing import Final
 
@@ -24,7 +25,10 @@ ENGINES: Final = ("vllm-omni", "bundled")
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule's own page: ``bad`` and ``good`` are whole profiles of the pipeline that ``bad`` names."""
+    """A rule's own page: ``bad`` and ``good`` are whole profiles of the pipeline that ``bad`` names.
+
+    They are checked for ``engine``.
+    """
 
     code: str
     name: str
@@ -33,6 +37,7 @@ class Rule:
     why: str
     bad: str
     good: str
+    engine: str = DEFAULT_ENGINE
 
 
 @dataclass(frozen=True)
@@ -50,13 +55,17 @@ class Finding:
 
 @dataclass(frozen=True)
 class Subject:
-    """A profile under check: what was read, which pipeline it configures, which engine will run it."""
+    """A profile under check: what was read, which pipeline it configures, which engine will run it.
+
+    ``model`` is the directory of the checkpoint that it is to serve, where one is named.
+    """
 
     profile: Profile
     pipeline: str | None
     engine: str = DEFAULT_ENGINE
     overrides: Sequence[Override] = ()
     plans: dict[str, Plan] = field(default_factory=dict)
+    model: Path | None = None
 
     def documents(self) -> list[Mapping]:
         """The files as they were written, and each override that a plan was compiled with as if it were a file."""

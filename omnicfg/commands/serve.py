@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from omnicfg.commands._options import OVERLAYS, PIPELINE, PROFILE, SETTINGS
 from omnicfg.errors import UsageError
@@ -73,7 +73,7 @@ def run(
     builtin = models.is_builtin(reference)
     checkpoint = str(models.location(reference)) if builtin else _checkpoint(reference)
     name = reference.removeprefix(models.PREFIX)
-    request = Request(plan, checkpoint, name, host, port, api_key)
+    request = Request(plan, checkpoint, name, host, port, api_key, _config(reference, checkpoint, plan))
     machine = this_machine()
     preflight.require(chosen.refusals(request))
     if dry_run:
@@ -152,6 +152,21 @@ def _checkpoint(reference: str) -> str:
     """A directory as the server finds it; anything else (an id on the hub) as it was given."""
     directory = Path(reference).expanduser()
     return str(directory) if directory.is_dir() else reference
+
+
+def _config(reference: str, checkpoint: str, plan: Plan) -> Mapping[str, Any] | None:
+    """The ``config.json`` of the first stage: of a model of ours, of a directory, or, where it counts, of the hub's."""
+    from omnicfg import models
+    from omnicfg.checkpoint import stage_config
+    from omnicfg.payload import rows_record
+    from omnicfg.serve.hub import config_directory
+
+    if models.is_builtin(reference):
+        return models.config(reference)
+    directory: Path | None = Path(checkpoint)
+    if not Path(checkpoint).is_dir():
+        directory = config_directory(checkpoint) if rows_record(plan) is not None else None
+    return None if directory is None else stage_config(directory, plan.stages[0])
 
 
 def _print_launch(launch: Launch) -> None:

@@ -2,19 +2,19 @@
 
 A model's record says which rows its downstream stage reads::
 
-    payload: {layers: [24], final: false, embeddings: recomputed}
+    payload: {layers: [24], layers_from: talker_config.accept_hidden_layer, embeddings: recomputed}
 
-``layers`` are residual streams, counted as transformers counts ``hidden_states``: k is the input of layer k,
-so 24 is what layers 0 to 23 have made of the embedding. ``final`` is the output of the final norm. Embeddings
-are never kept: a text token's is a row of the embedding table, and a multimodal position's comes from the
-encoder's output.
+``layers`` are counted as transformers counts ``hidden_states``: k is the residual stream that enters layer k, so 24
+is what layers 0 to 23 have made of the embedding; ``final`` is the output of the final norm. ``layers_from`` is where
+the checkpoint's own ``config.json`` says it. Embeddings are never kept: a text token's is a row of the embedding
+table, and a multimodal position's comes from the encoder's output.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Final, Self
 
 ARCHITECTURE_PREFIX = "Payload"
 CONFIG_KEY = "payload_rows"
@@ -23,8 +23,19 @@ CONNECTOR_MODULE = "omnicfg.engine.gather"
 REQUEST_FLAG = "payload"
 
 
+FINAL = "final"
+
+
 class EngineSpecError(ValueError):
     """Engine args or a record that the bundled engine cannot serve; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why rows cannot be kept; ``setting`` is the engine arg to blame, ``None`` where it is the model."""
+
+    why: str
+    setting: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +64,22 @@ class PayloadRows:
         return (*(f"layer {layer}" for layer in self.layers), *(("final",) if self.final else ()))
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """From a model's record, the mapping under ``payload``."""
-        layers, final = record.get("layers", []), record.get("final", False)
-        if not isinstance(layers, list) or any(type(layer) is not int for layer in layers):
-            raise EngineSpecError("payload: layers must be a list of layer numbers")
-        if type(final) is not bool:
-            raise EngineSpecError("payload: final must be true or false")
-        if record.get("embeddings", "recomputed") != "recomputed":
-            raise EngineSpecError("payload: embeddings can only be recomputed; the engine does not keep them")
-        return cls(tuple(layers), final)
+    def from_record(cls, record: Mapping[str, Any], hf_config: Mapping[str, Any]) -> Self:
+        """From a model's record, the mapping under ``payload``, and the model's ``config.json``.
+
+        What ``config.json`` says under the record's ``layers_from`` goes over the record's own ``layers``. The last
+        of transformers' hidden states is the one behind the final norm, whatever its number.
+        """
+        listed = record.get("layers", [])
+        told = _setting(hf_config, record["layers_from"]) if "layers_from" in record else None
+        if told is not None:
+            listed = told if isinstance(told, list) else [told]
+        if not isinstance(listed, list) or any(type(layer) is not int and layer != FINAL for layer in listed):
+            where = "config.json: " + record["layers_from"] if told is not None else "payload"
+            raise EngineSpecError(f"{where}: layers must be layer numbers or `{FINAL}`, not {listed!r}")
+        depth = text_config(hf_config).get("num_hidden_layers")
+        layers = [layer for layer in listed if layer not in {FINAL, depth}]
+        return cls(tuple(layers), final=len(layers) < len(listed))
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
@@ -100,18 +117,12 @@ def rows_engine_args(
     bounds the rows under way, ``stall_seconds`` how long a consumer may stand still; the defaults are the
     connector's.
 
-    Raises :class:`EngineSpecError` where :func:`unsupported_reason` gives a reason, or where ``engine_args``
-    already use what the rows need.
+    Raises :class:`EngineSpecError` with the first of :func:`refusals`.
     """
-    reason = unsupported_reason(hf_config, engine_args)
-    if reason is not None:
-        raise EngineSpecError(reason)
-    layers = int(text_config(hf_config).get("num_hidden_layers", 0))
-    if payload.layers and layers and payload.layers[-1] > layers:
-        raise EngineSpecError(f"payload: layer {payload.layers[-1]} of a Thinker with {layers} layers")
+    for refusal in refusals(engine_args, hf_config, payload):
+        raise EngineSpecError(refusal.why)
     overrides = dict(_mapping(engine_args, "hf_overrides"))
-    architectures: list[str] = overrides.get("architectures") or hf_config["architectures"]
-    overrides["architectures"] = [payload_architecture(name) for name in architectures]
+    overrides["architectures"] = [payload_architecture(name) for name in _architectures(hf_config, engine_args)]
     extra: dict[str, Any] = {"socket": socket}
     if ring_bytes is not None:
         extra["ring_bytes"] = ring_bytes
@@ -153,17 +164,24 @@ def request_flag(key: str | None = None) -> dict[str, Any]:
     return {REQUEST_FLAG: key if key is not None else True}
 
 
-def unsupported_reason(hf_config: Mapping[str, Any], engine_args: Mapping[str, Any]) -> str | None:
-    """Why a model with this ``config.json`` and these engine args cannot keep payload rows; ``None`` if it
-    can.
+def refusals(
+    engine_args: Mapping[str, Any],
+    hf_config: Mapping[str, Any] | None = None,
+    payload: PayloadRows | Mapping[str, Any] | None = None,
+) -> Iterator[Refusal]:
+    """Everything that keeps an engine with these args, and a model with this ``config.json``, from keeping rows.
 
-    Rows share the attention layers' block table, so every layer must need a block for every token: vLLM
-    0.32.0 then puts all of them into one group. Anything else gets a group of its own with small blocks,
-    which wastes most of the pool.
+    ``payload`` are the rows, or the record that tells them. Without a ``config.json`` only the engine args count.
+
+    Rows share the attention layers' block table, so every layer must need a block for every token: vLLM 0.32.0 then
+    puts all of them into one group. Anything else gets a group of its own with small blocks, which wastes most of the
+    pool.
     """
-    for reason in _reasons(hf_config, engine_args):
-        return reason
-    return None
+    yield from _setting_refusals(engine_args)
+    if hf_config is not None:
+        yield from _model_refusals(hf_config, engine_args)
+        if payload is not None:
+            yield from _layer_refusals(hf_config, payload)
 
 
 def text_config(hf_config: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -177,53 +195,65 @@ def text_config(hf_config: Mapping[str, Any]) -> Mapping[str, Any]:
     return hf_config
 
 
-def _reasons(hf_config: Mapping[str, Any], engine_args: Mapping[str, Any]) -> Iterable[str]:
+def _setting_refusals(engine_args: Mapping[str, Any]) -> Iterator[Refusal]:
+    for name, why in _PARALLEL.items():
+        size = engine_args.get(name)
+        if type(size) is int and size > 1:
+            yield Refusal(f"{name} > 1: {why}; use tensor or data parallelism", name)
+    for name, why in _SWITCHES.items():
+        if engine_args.get(name):
+            yield Refusal(f"{name}: {why}; leave it out", name)
+    for name in _MAPPINGS:
+        if not isinstance(engine_args.get(name) or {}, Mapping):
+            yield Refusal(f"{name}: must be a mapping where payload rows are kept", name)
+
+
+def _model_refusals(hf_config: Mapping[str, Any], engine_args: Mapping[str, Any]) -> Iterator[Refusal]:
+    if not _architectures(hf_config, engine_args):
+        yield Refusal("config.json names no architecture, so there is no vLLM class to extend by payload rows")
     config = text_config(hf_config)
-    if not hf_config.get("architectures") and "architectures" not in _mapping(engine_args, "hf_overrides"):
-        yield "config.json names no architecture, so there is no vLLM class to extend by payload rows"
-    yield from _model_reasons(config, bool(engine_args.get("disable_sliding_window")))
-    if hf_config.get("is_encoder_decoder"):
-        yield "the model is an encoder-decoder: its layers do not share one block table with payload rows"
-    yield from _parallel_reasons(engine_args)
-    if engine_args.get("speculative_config"):
-        yield "speculative_config: draft tokens' rows would be handed out before they are accepted; leave it out"
-    if engine_args.get("kv_transfer_config"):
-        yield "kv_transfer_config: payload rows use vLLM's KV connector themselves; leave it out"
-    if engine_args.get("kv_offloading_size"):
-        yield "kv_offloading_size: it uses vLLM's KV connector, and payload rows need that; leave it out"
-    if engine_args.get("kv_sharing_fast_prefill"):
-        yield "kv_sharing_fast_prefill: it skips layers of the prompt's tokens, whose rows would be missing"
-
-
-def _model_reasons(config: Mapping[str, Any], sliding_window_disabled: bool) -> Iterable[str]:
     others = sorted({str(kind) for kind in _sequence(config, "layer_types")} - {"full_attention"})
     windowed = bool(config.get("sliding_window")) and config.get("use_sliding_window", True)
     if set(others) == {"sliding_attention"} or (windowed and not others):
-        if not sliding_window_disabled:
-            yield (
+        if not engine_args.get("disable_sliding_window"):
+            yield Refusal(
                 f"the model has sliding-window layers: {_ELSEWHERE}; set disable_sliding_window, or serve it "
                 "without rows"
             )
     elif others:
-        yield f"the model has {', '.join(others)} layers: {_ELSEWHERE}"
+        yield Refusal(f"the model has {', '.join(others)} layers: {_ELSEWHERE}")
     if any(key in config for key in _RECURRENT_KEYS):
-        yield f"the model has Mamba or linear-attention layers: {_ELSEWHERE}"
+        yield Refusal(f"the model has Mamba or linear-attention layers: {_ELSEWHERE}")
     if config.get("kv_lora_rank"):
-        yield "the model uses latent attention (MLA): payload rows beside its cache are not proven"
+        yield Refusal("the model uses latent attention (MLA): payload rows beside its cache are not proven")
+    if hf_config.get("is_encoder_decoder"):
+        yield Refusal("the model is an encoder-decoder: its layers do not share one block table with payload rows")
 
 
-def _parallel_reasons(engine_args: Mapping[str, Any]) -> Iterable[str]:
-    reasons = {
-        "decode_context_parallel_size": "a rank holds only some tokens of a block, payload rows need all",
-        "prefill_context_parallel_size": "a rank sees only some tokens of a prompt, payload rows need all",
-        "pipeline_parallel_size": "an early stage's residual stream does not reach the rank that keeps the rows",
-    }
-    for name, why in reasons.items():
-        if int(engine_args.get(name) or 1) > 1:
-            yield f"{name} > 1: {why}; use tensor or data parallelism"
-    if engine_args.get("enable_dbo"):
-        yield "enable_dbo: a step is split into micro-batches, which payload rows do not follow; leave it out"
+def _layer_refusals(hf_config: Mapping[str, Any], payload: PayloadRows | Mapping[str, Any]) -> Iterator[Refusal]:
+    try:
+        rows = payload if isinstance(payload, PayloadRows) else PayloadRows.from_record(payload, hf_config)
+    except EngineSpecError as error:
+        yield Refusal(str(error))
+        return
+    depth = text_config(hf_config).get("num_hidden_layers")
+    if type(depth) is int and rows.layers and rows.layers[-1] > depth:
+        yield Refusal(f"payload: layer {rows.layers[-1]} of a Thinker with {depth} layers")
 
+
+_PARALLEL: Final = {
+    "decode_context_parallel_size": "a rank holds only some tokens of a block, payload rows need all",
+    "prefill_context_parallel_size": "a rank sees only some tokens of a prompt, payload rows need all",
+    "pipeline_parallel_size": "an early stage's residual stream does not reach the rank that keeps the rows",
+}
+_SWITCHES: Final = {
+    "enable_dbo": "a step is split into micro-batches, which payload rows do not follow",
+    "speculative_config": "draft tokens' rows would be handed out before they are accepted",
+    "kv_transfer_config": "payload rows use vLLM's KV connector themselves",
+    "kv_offloading_size": "it uses vLLM's KV connector, and payload rows need that",
+    "kv_sharing_fast_prefill": "it skips layers of the prompt's tokens, whose rows would be missing",
+}
+_MAPPINGS: Final = ("hf_overrides", "additional_config")
 
 _ELSEWHERE = "vLLM keeps them in another group than payload rows, which wastes most of the KV cache"
 
@@ -240,9 +270,20 @@ _RECURRENT_KEYS = (
 
 
 def _mapping(args: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = args.get(name) or {}
-    if not isinstance(value, Mapping):
-        raise EngineSpecError(f"{name}: must be a mapping where payload rows are kept")
+    value = args.get(name)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _architectures(hf_config: Mapping[str, Any], engine_args: Mapping[str, Any]) -> list[str]:
+    """The names in force, by the override or the ``config.json``; none where they are no list of names."""
+    names = _mapping(engine_args, "hf_overrides").get("architectures") or hf_config.get("architectures")
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+
+
+def _setting(config: Mapping[str, Any], dotted_name: str) -> Any:
+    value: Any = config
+    for step in dotted_name.split("."):
+        value = value.get(step) if isinstance(value, Mapping) else None
     return value
 
 

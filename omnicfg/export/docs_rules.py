@@ -11,7 +11,7 @@ from omnicfg.catalog.upstream import VLLM_OMNI
 from omnicfg.export.docs_output import console, fenced, table
 from omnicfg.export.refusal_examples import EXAMPLES, PROFILE, Example
 from omnicfg.refusals import REFUSALS, Refusal
-from omnicfg.rule import rule_modules, rule_of
+from omnicfg.rule import DEFAULT_ENGINE, Rule, rule_modules, rule_of
 
 _FAMILIES: Final = {
     "1": "Keys and values",
@@ -52,11 +52,15 @@ def _rule_page(module: ModuleType) -> str:
         f"Severity: {rule.severity.value}. {rule.what}\n",
         f"## Why\n\n{rule.why}\n",
         f"## Bad\n\n{fenced('yaml', rule.bad)}",
-        console(("validate", PROFILE), {PROFILE: rule.bad.encode()}),
+        console(("validate", PROFILE, *_engine(rule)), {PROFILE: rule.bad.encode()}),
         f"## Good\n\n{fenced('yaml', rule.good)}",
         "[All rules](index.md)\n",
     ]
     return "\n".join(parts)
+
+
+def _engine(rule: Rule) -> tuple[str, ...]:
+    return () if rule.engine == DEFAULT_ENGINE else ("--engine", rule.engine)
 
 
 def _refusal_page(name: str, refusal: Refusal) -> str:

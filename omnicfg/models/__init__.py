@@ -9,7 +9,7 @@ Each public module of this package is one recipe: its name is the model's (``tin
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from omnicfg.cache import make_once, user_cache
 from omnicfg.errors import ServeError, UsageError
@@ -22,6 +22,9 @@ class Recipe(Protocol):
     """What a recipe module offers."""
 
     VERSION: int
+
+    def config(self) -> dict[str, Any]:
+        """The ``config.json`` of the checkpoint."""
 
     def write(self, directory: Path) -> None:
         """Writes a complete checkpoint into an empty directory: the same bytes every time."""
@@ -43,6 +46,11 @@ def location(model: str, cache: Path | None = None) -> Path:
     """
     name = model.removeprefix(PREFIX)
     return (cache or user_cache()) / "models" / f"{name}-v{_recipe(name).VERSION}"
+
+
+def config(model: str) -> dict[str, Any]:
+    """The ``config.json`` of ``builtin:NAME``, made or not. Raises :class:`UsageError` for an unknown name."""
+    return _recipe(model.removeprefix(PREFIX)).config()
 
 
 def materialize(model: str, cache: Path | None = None) -> Path:

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from omnicfg.plan import Plan
 
@@ -17,7 +17,10 @@ API_KEY_VARIABLE: Final = "VLLM_API_KEY"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to serve and where. ``model`` is a directory or a hub id, ``model_name`` what clients call it."""
+    """What to serve and where. ``model`` is a directory or a hub id, ``model_name`` what clients call it.
+
+    ``config`` is the ``config.json`` of the first stage's checkpoint; ``None`` where it cannot be had before the start.
+    """
 
     plan: Plan
     model: str
@@ -25,16 +28,21 @@ class Request:
     host: str
     port: int
     api_key: str | None = None
+    config: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What an engine is about to start: ``env`` is added to the environment, ``notices`` are for people."""
+    """What an engine is about to start: ``env`` is added to the environment, ``notices`` are for people.
+
+    ``directory`` is made for it, closed to other users, and removed when it has ended.
+    """
 
     command: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[Path, str] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
+    directory: Path | None = None
 
     def environment(self) -> dict[str, str]:
         """The whole environment of the server."""

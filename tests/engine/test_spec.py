@@ -14,11 +14,33 @@ LAYER_24 = PayloadRows((24,), final=False)
 
 
 def test_a_record_names_the_rows() -> None:
-    rows = PayloadRows.from_record({"layers": [24], "final": False, "embeddings": "recomputed"})
+    rows = PayloadRows.from_record({"layers": [24], "embeddings": "recomputed", "positions": "all"}, QWEN3)
     assert rows == LAYER_24
     assert rows.names == ("layer 24",)
-    assert PayloadRows.from_record({"layers": [12, 24], "final": True}).names == ("layer 12", "layer 24", "final")
-    assert PayloadRows.from_config(rows.to_config()) == rows
+    both = PayloadRows.from_record({"layers": [12, 24, "final"]}, QWEN3)
+    assert both.names == ("layer 12", "layer 24", "final")
+    assert PayloadRows.from_config(both.to_config()) == both
+
+
+TOLD = {"layers": [24], "layers_from": "talker_config.accept_hidden_layer"}
+
+
+@pytest.mark.parametrize(
+    ("config", "rows"),
+    [
+        ({"talker_config": {"accept_hidden_layer": 18}}, PayloadRows((18,), final=False)),
+        ({"talker_config": {"accept_hidden_layer": [12, 18]}}, PayloadRows((12, 18), final=False)),
+        ({"talker_config": {}}, LAYER_24),
+        ({"talker_config": 5}, LAYER_24),
+        ({}, LAYER_24),
+    ],
+)
+def test_the_checkpoints_own_word_goes_over_the_records(config: dict[str, Any], rows: PayloadRows) -> None:
+    assert PayloadRows.from_record(TOLD, {**QWEN3, **config}) == rows
+
+
+def test_the_last_hidden_state_of_transformers_is_the_one_behind_the_norm() -> None:
+    assert PayloadRows.from_record({"layers": [24, 48]}, QWEN3) == PayloadRows((24,), final=True)
 
 
 @pytest.mark.parametrize(
@@ -27,15 +49,15 @@ def test_a_record_names_the_rows() -> None:
         ({}, "no rows"),
         ({"layers": [0]}, "layer 0 is the embedding"),
         ({"layers": [24, 12]}, "ascending"),
-        ({"layers": 24}, "list of layer numbers"),
-        ({"layers": [True]}, "list of layer numbers"),
-        ({"final": "no"}, "true or false"),
-        ({"final": True, "embeddings": "kept"}, "recomputed"),
+        ({"layers": 24}, "payload: layers must be layer numbers"),
+        ({"layers": [True]}, "layer numbers"),
+        ({"layers": ["last"]}, "layer numbers"),
+        ({"layers": [24], "layers_from": "architectures"}, "config.json: architectures: layers must be layer numbers"),
     ],
 )
 def test_a_record_that_cannot_be_kept_is_refused(record: dict[str, Any], reason: str) -> None:
     with pytest.raises(EngineSpecError, match=reason):
-        PayloadRows.from_record(record)
+        PayloadRows.from_record(record, QWEN3)
 
 
 def test_rows_are_switched_on_by_engine_args_alone() -> None:
@@ -83,7 +105,8 @@ SUPPORTED = [
 
 @pytest.mark.parametrize("config", SUPPORTED)
 def test_full_attention_is_supported(config: dict[str, Any]) -> None:
-    assert spec.unsupported_reason(config, {"tensor_parallel_size": 8, "kv_cache_dtype": "fp8"}) is None
+    args = {"tensor_parallel_size": 8, "data_parallel_size": 2, "kv_cache_dtype": "fp8"}
+    assert list(spec.refusals(args, config, LAYER_24)) == []
 
 
 REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
@@ -109,18 +132,31 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 def test_what_vllm_groups_differently_is_refused_with_a_reason(
     config: dict[str, Any], args: dict[str, Any], named: str
 ) -> None:
-    reason = spec.unsupported_reason({**QWEN3, **config}, args)
-    assert reason is not None
-    assert named in reason
+    [refusal] = spec.refusals(args, {**QWEN3, **config}, LAYER_24)
+    assert named in refusal.why
+    assert refusal.setting == (named if args else None)
     with pytest.raises(EngineSpecError, match=named):
         spec.rows_engine_args(LAYER_24, {**QWEN3, **config}, args, socket="s")
 
 
+def test_all_reasons_are_told_and_without_a_config_those_of_the_settings() -> None:
+    args = {"pipeline_parallel_size": 2, "enable_dbo": True, "hf_overrides": "mine"}
+    told = [refusal.setting for refusal in spec.refusals(args, {**QWEN3, "kv_lora_rank": 4}, LAYER_24)]
+    assert told == ["pipeline_parallel_size", "enable_dbo", "hf_overrides", None]
+    assert [refusal.setting for refusal in spec.refusals(args)] == told[:3]
+
+
 def test_a_disabled_sliding_window_is_supported() -> None:
-    assert spec.unsupported_reason({**QWEN3, "sliding_window": 4096}, {"disable_sliding_window": True}) is None
+    assert not list(spec.refusals({"disable_sliding_window": True}, {**QWEN3, "sliding_window": 4096}))
 
 
-def test_a_model_without_architecture_is_refused() -> None:
-    reason = spec.unsupported_reason({"num_hidden_layers": 4}, {})
-    assert reason is not None
-    assert "names no architecture" in reason
+@pytest.mark.parametrize("config", [{}, {"architectures": []}, {"architectures": "Qwen3ForCausalLM"}])
+def test_a_model_without_architecture_is_refused(config: dict[str, Any]) -> None:
+    [refusal] = spec.refusals({}, config)
+    assert "names no architecture" in refusal.why
+    assert not list(spec.refusals({"hf_overrides": {"architectures": ["A"]}}, config))
+
+
+@pytest.mark.parametrize("size", ["2", 2.5, None, True, 1])
+def test_a_size_that_is_none_is_left_to_others(size: object) -> None:
+    assert not list(spec.refusals({"pipeline_parallel_size": size}))

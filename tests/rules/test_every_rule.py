@@ -19,7 +19,7 @@ RULES = [pytest.param(module, id=f"{rule_of(module).code}-{rule_of(module).name}
 @pytest.mark.parametrize("module", RULES)
 def test_the_bad_example_breaks_this_rule_and_no_other(profile_file: WriteProfile, module: ModuleType) -> None:
     rule = rule_of(module)
-    found = omnicfg.validate(profile_file(rule.bad))
+    found = omnicfg.validate(profile_file(rule.bad), engine=rule.engine)
     own = [finding for finding in found if finding.code == rule.code]
     assert own
     assert {(finding.name, finding.severity) for finding in own} == {(rule.name, rule.severity)}
@@ -31,7 +31,7 @@ def test_the_bad_example_is_pointed_at(profile_file: WriteProfile, module: Modul
     rule = rule_of(module)
     path = profile_file(rule.bad)
     lines = rule.bad.splitlines()
-    for finding in omnicfg.validate(path):
+    for finding in omnicfg.validate(path, engine=rule.engine):
         assert finding.path == str(path)
         assert 1 <= finding.line <= len(lines)
         assert 1 <= finding.column <= len(lines[finding.line - 1])
@@ -40,7 +40,8 @@ def test_the_bad_example_is_pointed_at(profile_file: WriteProfile, module: Modul
 
 @pytest.mark.parametrize("module", RULES)
 def test_the_good_example_is_clean(profile_file: WriteProfile, module: ModuleType) -> None:
-    assert omnicfg.validate(profile_file(rule_of(module).good)) == []
+    rule = rule_of(module)
+    assert omnicfg.validate(profile_file(rule.good), engine=rule.engine) == []
 
 
 @pytest.mark.parametrize("module", RULES)
@@ -86,6 +87,7 @@ def test_the_rules() -> None:
         "OC403": "session-mode-not-served",
         "OC501": "prefix-cache-capability",
         "OC502": "mode-capability",
+        "OC503": "payload-rows",
         "OC601": "device-memory",
         "OC602": "device-count",
         "OC603": "batch-size",

@@ -20,10 +20,24 @@ CPU = Machine(Vllm("0.32.0", cpu=True), None, (), ())
 FOUR_GPUS = Machine(Vllm("0.32.0", cpu=False), "0.30.0", ("A", "B"), ("4", "5"))
 
 
-def request(profile: str = "tiny_omni", platform: str = "cuda", model: str = "/model", **overrides: Any) -> Request:
+QWEN3: dict[str, Any] = {
+    "architectures": ["Qwen3OmniMoeForConditionalGeneration"],
+    "thinker_config": {"text_config": {"num_hidden_layers": 48}},
+    "talker_config": {"accept_hidden_layer": 18},
+}
+ROWS_FLAGS = ("--hf-overrides", "--additional-config", "--kv-transfer-config")
+
+
+def request(
+    profile: str = "tiny_omni",
+    platform: str = "cuda",
+    model: str = "/model",
+    config: dict[str, Any] | None = QWEN3,
+    **overrides: Any,
+) -> Request:
     keys = {key.replace("__", "."): value for key, value in overrides.items()}
     plan = omnicfg.resolve(profile, platform=platform, overrides=keys)
-    return Request(plan, model, "tiny-omni", "127.0.0.1", 8091)
+    return Request(plan, model, "tiny-omni", "127.0.0.1", 8091, config=config)
 
 
 def option(launch: Launch, name: str) -> str:
@@ -136,6 +150,72 @@ class TestBundled:
     def test_devices_other_than_nvidias_are_left_to_vllm_omni(self) -> None:
         found = [problem.message for problem in bundled.problems(request("qwen3_omni_moe", "npu"), FOUR_GPUS)]
         assert "the bundled engine runs on NVIDIA devices and on the CPU, not on npu" in found
+
+
+class TestRows:
+    """The bundled engine keeps hidden states where a later stage of the plan reads them."""
+
+    @pytest.fixture(autouse=True)
+    def runtime(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+        return tmp_path / "omnicfg/127.0.0.1-8091"
+
+    def test_they_are_switched_on_for_a_plan_whose_later_stage_reads_them(self, runtime: Path) -> None:
+        launch = bundled.launch(request("qwen3_omni_moe"), FOUR_GPUS)
+        overrides, additional, transfer = (json.loads(option(launch, flag)) for flag in ROWS_FLAGS)
+        assert overrides["architectures"] == ["PayloadQwen3OmniMoeForConditionalGeneration"]
+        assert additional["payload_rows"] == {"layers": [18], "final": False}, "what the checkpoint says"
+        assert transfer["kv_connector_extra_config"] == {"socket": str(runtime / "rows.sock")}
+        assert launch.directory == runtime
+        assert not runtime.exists(), "nothing is made before it is started"
+        assert (
+            f"hidden states (layer 18) of requests that ask for them are at {runtime}/rows.sock"
+            in bundled.launch(request("qwen3_omni_moe"), FOUR_GPUS).notices
+        )
+
+    def test_what_the_plan_says_itself_stays(self) -> None:
+        asked = request("qwen3_omni_moe", stages__0__hf_overrides={"rope_theta": 5.0})
+        launch = bundled.launch(asked, FOUR_GPUS)
+        assert json.loads(option(launch, "--hf-overrides"))["rope_theta"] == 5.0
+        assert launch.command.count("--hf-overrides") == 1
+
+    @pytest.mark.parametrize("profile", ["tiny_omni", "audex_thinker_only"])
+    def test_a_plan_of_one_stage_has_none(self, profile: str) -> None:
+        launch = bundled.launch(request(profile), CPU)
+        assert not set(ROWS_FLAGS) & set(launch.command)
+        assert launch.directory is None
+        assert bundled.rows_socket(request(profile)) is None
+
+    def test_every_replica_offers_its_own(self, runtime: Path) -> None:
+        asked = request("qwen3_omni_moe", stages__0__data_parallel_size=2, stages__0__devices="0,1")
+        [notice] = [text for text in bundled.launch(asked, FOUR_GPUS).notices if "hidden states" in text]
+        assert notice.endswith(f"are at {runtime}/rows.sock.0, {runtime}/rows.sock.1")
+
+    def test_what_cannot_be_kept_is_refused_in_the_words_of_the_rule(self) -> None:
+        asked = request("qwen3_omni_moe", config={**QWEN3, "sliding_window": 4096, "thinker_config": None})
+        [refusal] = refusals(asked)
+        assert refusal.startswith(
+            "a later stage reads hidden states of stage 0 (thinker), which the bundled engine cannot keep here: "
+            "the model has sliding-window layers"
+        )
+
+    def test_a_model_whose_config_cannot_be_had_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+        [refusal] = refusals(request("qwen3_omni_moe", model="Some/Model", config=None))
+        assert "the config.json of `Some/Model` cannot be had" in refusal
+
+    def test_a_model_that_is_not_there_is_left_to_the_check_of_models(self) -> None:
+        asked = request("qwen3_omni_moe", model="nowhere", config=None)
+        assert refusals(asked) == []
+        launch = bundled.launch(asked, FOUR_GPUS)
+        assert not set(ROWS_FLAGS) & set(launch.command)
+        assert launch.notices[-1].startswith("which hidden states a later stage reads is told by config.json")
+
+    def test_a_socket_with_too_long_a_name_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        deep = tmp_path / ("x" * 100)
+        deep.mkdir()
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(deep))
+        assert any("longer than a socket's 107 bytes" in refusal for refusal in refusals(request("qwen3_omni_moe")))
 
 
 class TestVllmOmni:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -11,6 +12,9 @@ from typing import Any, Final
 
 from omnicfg.catalog.vllm_args import engine_args
 from omnicfg.diagnostics import Diagnostic
+from omnicfg.engine.spec import rows_engine_args, socket_path
+from omnicfg.engine.transport import SOCKET_PATH_LIMIT
+from omnicfg.payload import rows_of, rows_record, rows_refusals
 from omnicfg.placement import placement_of
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.rule import effective_session_mode
@@ -20,8 +24,9 @@ from omnicfg.serve.launch import API_KEY_VARIABLE, Launch, Request
 from omnicfg.serve.machine import Machine
 from omnicfg.serve.preflight import SERVED_VLLM, problem
 from omnicfg.serve.request_defaults import FIELDS, VARIABLE, RequestDefaults
+from omnicfg.serve.runtime import private, runtime_directory
 from omnicfg.serve.supervise import Address, Say, supervise
-from omnicfg.tree import LayerKind
+from omnicfg.tree import LayerKind, plain
 
 DRAIN_S: Final = 10
 """How long requests in flight may go on after a stop signal, where the plan has no ``shutdown_timeout``."""
@@ -63,6 +68,8 @@ def refusals(request: Request) -> Iterator[Diagnostic]:
                 "download the model and name its directory with `--model`",
             )
 
+    yield from _rows_problems(request)
+
 
 def problems(request: Request, machine: Machine) -> Iterator[Diagnostic]:
     """What this machine lacks: vLLM, a device, a compiler."""
@@ -80,6 +87,8 @@ def problems(request: Request, machine: Machine) -> Iterator[Diagnostic]:
 def launch(request: Request, machine: Machine) -> Launch:
     """vLLM's server with the compiled engine args of stage 0."""
     stage = request.plan.to_dict()["stages"][0]
+    socket = rows_socket(request)
+    stage["engine_args"] |= _rows_args(request, socket)
     compiled = stage_arguments(stage, engine_args(SERVED_VLLM), SERVED_VLLM)
     defaults = _request_defaults(stage)
     command = [
@@ -98,7 +107,8 @@ def launch(request: Request, machine: Machine) -> Launch:
     return Launch(
         tuple(command),
         _environment(request, machine, defaults),
-        notices=tuple(_notices(request, machine, compiled, defaults)),
+        notices=(*_notices(request, machine, compiled, defaults), *_rows_notices(request, socket)),
+        directory=socket.parent if socket else None,
     )
 
 
@@ -106,7 +116,63 @@ def start(launch: Launch, request: Request, ready: Say, notice: Say) -> None:
     """Runs the server until it is stopped."""
     drain_s = _first(request).arg("shutdown_timeout")
     grace_s = float((DRAIN_S if drain_s is None else drain_s) + _EXIT_S)
-    supervise(launch, Address.of(request.host, request.port), ready, notice, grace_s)
+    with private(launch.directory) if launch.directory else contextlib.nullcontext():
+        supervise(launch, Address.of(request.host, request.port), ready, notice, grace_s)
+
+
+def rows_socket(request: Request) -> Path | None:
+    """Where the server offers payload rows (``omnicfg.engine.transport.RowReceiver``); ``None`` where it keeps none."""
+    return None if rows_record(request.plan) is None else _directory(request) / "rows.sock"
+
+
+def _directory(request: Request) -> Path:
+    return runtime_directory(f"{request.host}-{request.port}")
+
+
+def _rows_problems(request: Request) -> Iterator[Diagnostic]:
+    """Why the hidden states that a later stage reads cannot be kept for it."""
+    socket = rows_socket(request)
+    if socket is None:
+        return
+    if request.config is None and not list(preflight.model_problems(request.model)):
+        yield problem(
+            f"the config.json of `{request.model}` cannot be had, and it says which hidden states a later stage reads",
+            "download the model and name its directory with `--model`",
+        )
+    for refusal in rows_refusals(request.plan, request.config):
+        yield problem(refusal.why)
+    longest = _rows_sockets(request, socket)[-1]
+    if len(os.fsencode(longest)) > SOCKET_PATH_LIMIT:
+        yield problem(
+            f"{longest}, where hidden states would be offered, is longer than a socket's {SOCKET_PATH_LIMIT} bytes",
+            "set XDG_RUNTIME_DIR to a directory of yours with a shorter name",
+        )
+
+
+def _rows_sockets(request: Request, socket: Path) -> list[str]:
+    """The sockets of all data-parallel replicas."""
+    replicas = _first(request).arg("data_parallel_size") or 1
+    return [socket_path(str(socket), replicas, replica) for replica in range(replicas)]
+
+
+def _rows_args(request: Request, socket: Path | None) -> dict[str, Any]:
+    """The engine args that switch payload rows on; none where no later stage reads any, or the model is not there."""
+    if socket is None or request.config is None:
+        return {}
+    rows = rows_of(request.plan, request.config)
+    assert rows is not None, "a plan with a socket has rows"
+    return rows_engine_args(rows, request.config, plain(_first(request).engine_args), socket=str(socket))
+
+
+def _rows_notices(request: Request, socket: Path | None) -> Iterator[str]:
+    if socket is None:
+        return
+    rows = None if request.config is None else rows_of(request.plan, request.config)
+    if rows is None:
+        yield f"which hidden states a later stage reads is told by config.json, and `{request.model}` has none"
+    else:
+        where = ", ".join(_rows_sockets(request, socket))
+        yield f"hidden states ({', '.join(rows.names)}) of requests that ask for them are at {where}"
 
 
 def _first(request: Request) -> StagePlan:

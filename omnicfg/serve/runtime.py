@@ -1,0 +1,56 @@
+"""A directory that only this user can enter, for the sockets of one server, and gone with it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from omnicfg.errors import ServeError
+
+
+def runtime_directory(name: str) -> Path:
+    """Where the sockets of the server called ``name`` lie; made by :func:`private`, not here.
+
+    Below ``$XDG_RUNTIME_DIR``, which belongs to this user alone by the XDG base directory rules; where there is none,
+    in a directory of this user's among the temporary ones.
+    """
+    configured = Path(os.environ.get("XDG_RUNTIME_DIR", ""))
+    if configured.is_absolute() and configured.is_dir():
+        return configured / "omnicfg" / name
+    return Path(tempfile.gettempdir()) / f"omnicfg-{os.geteuid()}" / name
+
+
+@contextlib.contextmanager
+def private(directory: Path) -> Iterator[None]:
+    """``directory`` and its parent exist, closed to everybody else; ``directory`` is removed at the end.
+
+    Raises :class:`ServeError` where somebody else owns one of them, or might enter it.
+    """
+    for folder in (directory.parent, directory):
+        _make(folder)
+    try:
+        yield
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _make(folder: Path) -> None:
+    try:
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        found = folder.lstat()
+    except OSError as error:
+        raise ServeError(
+            f"the directory {folder} for sockets cannot be made: {error.strerror}",
+            "set XDG_RUNTIME_DIR to a directory of yours that exists",
+        ) from error
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        raise ServeError(
+            f"{folder} is no directory that only you can enter, so sockets are not put there",
+            "remove it, or set XDG_RUNTIME_DIR to a directory of yours",
+        )
