@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from omnicfg.compiler import Profile, ProfileName, check_platform, compile_profile, load, names_of, pipeline_of
-from omnicfg.diagnostics import Diagnostic, Severity
+from omnicfg.diagnostics import Diagnostic, Fix, Severity
 from omnicfg.errors import ResolveError, UsageError
 from omnicfg.near import did_you_mean
 from omnicfg.passes.override import Override, parse_overrides
@@ -148,21 +148,23 @@ class Merger:
         self.platforms = platforms
         self.names: dict[Diagnostic, set[str]] = {}
         self.seen_in: dict[Diagnostic, set[str]] = {}
+        self.fixes: dict[Diagnostic, Fix | None] = {}
 
     def add(self, profile: ProfileName, found: Iterable[Diagnostic]) -> None:
         """Take in the findings about a profile, but those in the block of a platform that nobody asked about."""
         for finding in found:
-            bare = replace(finding, platform=None)
+            bare = replace(finding, platform=None, fix=None)
             platforms = finding.platform.split(",") if finding.platform else [""]
             if platforms != [""] and not set(platforms) & set(self.platforms):
                 continue
             self.names.setdefault(bare, set()).update(platforms)
             self.seen_in.setdefault(bare, set()).add(_file_name(profile))
+            self.fixes[bare] = _less_sure(self.fixes.get(bare, finding.fix), finding.fix)
 
     def merged(self) -> list[Diagnostic]:
         """The findings in the order of their places."""
         merged = [
-            replace(self._placed(diagnostic), platform=self._platform(names))
+            replace(self._placed(diagnostic), platform=self._platform(names), fix=self.fixes[diagnostic])
             for diagnostic, names in self.names.items()
         ]
         return sorted(merged, key=lambda diagnostic: diagnostic.sort_key)
@@ -182,6 +184,13 @@ class Merger:
             return diagnostic
         others = f" and {len(profiles) - 1} more" if len(profiles) > 1 else ""
         return replace(diagnostic, message=f"{diagnostic.message} (in profile {profiles[0]}{others})")
+
+
+def _less_sure(one: Fix | None, other: Fix | None) -> Fix | None:
+    """Of what two profiles say would mend the same finding, what holds for both."""
+    if one is None or other is None or one.edits != other.edits:
+        return None
+    return one if not one.safe else other
 
 
 def _file_name(profile: ProfileName) -> str:

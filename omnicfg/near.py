@@ -18,6 +18,38 @@ def near(word: str, candidates: Iterable[str]) -> str | None:
     return folded[close[0]] if close else None
 
 
+def slip_of(word: str, candidates: Iterable[str]) -> str | None:
+    """The one candidate that ``word`` can be a slip of the pen for; ``None`` where there is none, or several.
+
+    A slip is another case or dash, or one letter more, less, wrong or swapped; two of them in a word of eight or more.
+    """
+    import difflib
+
+    pool = {candidate for candidate in candidates if candidate != word}
+    same = [candidate for candidate in pool if _fold(candidate) == _fold(word)]
+    if same:
+        return same[0] if len(same) == 1 else None
+    slips = 1 if len(word) < 8 else 2
+    close = difflib.get_close_matches(_fold(word), {_fold(candidate) for candidate in pool}, n=16, cutoff=0.7)
+    meant = [name for name in close if min(len(word), len(name)) > 3 and _distance(_fold(word), name) <= slips]
+    return next(candidate for candidate in pool if _fold(candidate) == meant[0]) if len(meant) == 1 else None
+
+
+def _distance(one: str, other: str) -> int:
+    """How many letters have to be put in, left out, changed or swapped with their neighbour (optimal alignment)."""
+    before: list[int] = []
+    last = list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        row = [i]
+        for j, wanted in enumerate(other, 1):
+            best = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (letter != wanted))
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == wanted:
+                best = min(best, before[j - 2] + 1)
+            row.append(best)
+        before, last = last, row
+    return last[-1]
+
+
 def did_you_mean(word: str, candidates: Iterable[str]) -> str | None:
     """``Did you mean `x`?`` or ``None``."""
     close = near(word, candidates)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from omnicfg.catalog.capabilities import Situation
 from omnicfg.catalog.upstream import deploy_schema, pipelines
@@ -18,6 +18,9 @@ from omnicfg.passes.override import Override, document_of
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.registry import modules_of
 from omnicfg.tree import Mapping, Mark
+
+if TYPE_CHECKING:
+    from omnicfg.edits import Text
 
 DEFAULT_ENGINE: Final = "vllm-omni"
 ENGINES: Final = ("vllm-omni", "bundled")
@@ -66,6 +69,19 @@ class Subject:
     overrides: Sequence[Override] = ()
     plans: dict[str, Plan] = field(default_factory=dict)
     model: Path | None = None
+    _texts: dict[str, Text] = field(default_factory=dict, repr=False)
+
+    def text(self, file: str) -> Text | None:
+        """The text of one of the profile's files, which is named as marks name it; ``None`` for anything else."""
+        path = self.profile.chain.paths.get(file)
+        if path is None:
+            return None
+        if file not in self._texts:
+            from omnicfg.edits import Text
+            from omnicfg.passes.read import load_text
+
+            self._texts[file] = Text(load_text(path, file))
+        return self._texts[file]
 
     def documents(self) -> list[Mapping]:
         """The files as they were written, and each override that a plan was compiled with as if it were a file."""

@@ -6,6 +6,7 @@ import functools
 import os
 from pathlib import Path
 
+from omnicfg.buffers import text_of
 from omnicfg.catalog.paths import profiles_dir
 from omnicfg.errors import UsageError
 from omnicfg.near import near
@@ -26,7 +27,8 @@ def find_profile(profile: str | Path) -> tuple[Path, str]:
     text = str(profile)
     if not text:
         raise UsageError("the name of a profile is empty", "`omnicfg profiles` lists the shipped names.")
-    if os.path.isfile(path):  # noqa: PTH113  # false, where Path raises: a name too long for a file
+    # False, where Path raises: a name too long for a file.
+    if os.path.isfile(path) or text_of(path) is not None:  # noqa: PTH113
         return path, text
     named = _by_name(text)
     if named is not None:

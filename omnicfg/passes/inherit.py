@@ -14,6 +14,7 @@ from collections.abc import Sequence as SequenceOf
 from pathlib import Path
 from typing import Final
 
+from omnicfg.buffers import text_of
 from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.passes.interpolate import interpolate
 from omnicfg.passes.read import read_file
@@ -26,10 +27,14 @@ _STRUCTURED: Final = ("connectors", "stages", "platforms")
 
 
 class Chain:
-    """A profile's files, outermost first, as they were read: what source rules look at."""
+    """A profile's files, outermost first, as they were read: what source rules look at.
+
+    ``paths`` says where the files lie that marks name by how they are shown.
+    """
 
     def __init__(self) -> None:
         self.documents: list[Mapping] = []
+        self.paths: dict[str, Path] = {}
 
 
 def inherit(profile: Path, shown: str, overlays: SequenceOf[Path] = ()) -> tuple[Mapping, Chain]:
@@ -48,6 +53,7 @@ def inherit(profile: Path, shown: str, overlays: SequenceOf[Path] = ()) -> tuple
 def _load(path: Path, shown: str, layer: Layer, chain: Chain, seen: tuple[str, ...]) -> Mapping:
     document = interpolate(read_file(path, layer, shown))
     chain.documents.append(document)
+    chain.paths[shown] = path
     base = document.items.get("base_config")
     if base is None or plain(base) is None:
         return document.without("base_config")
@@ -84,6 +90,8 @@ def _base_path(path: Path, shown: str, base: Node) -> tuple[Path, str]:
 
 def _check_base(base: Node, path: Path) -> None:
     """Says of a base that cannot be read where it is asked for, rather than where it would be."""
+    if text_of(path) is not None:
+        return
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):

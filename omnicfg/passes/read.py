@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from omnicfg.buffers import in_use, text_of
 from omnicfg.refusals import refuse
 from omnicfg.tree import Layer, Mapping, Mark, Node, Scalar, Sequence
 
@@ -55,7 +56,7 @@ _NUMBERS: Final = (("float", _FLOAT), ("int", _INT), ("float", _WIDE_FLOAT))
 # As text: only a bad file needs them, and compiling the first takes a bare start of Python.
 _UNPRINTABLE: Final = r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 _HALF: Final = r"[\ud800-\udfff]"  # of a pair of UTF-16, which pure Python's reader lets through
-_BREAK: Final = r"\r\n|[\n\r\x85\u2028\u2029]"
+BREAK: Final = r"\r\n|[\n\r\x85\u2028\u2029]"
 _PLAIN_START: Final = frozenset("yYnNtTfFoO-+.0123456789~")
 
 
@@ -65,12 +66,20 @@ def read_file(path: Path, layer: Layer, shown: str | None = None) -> Mapping:
     ``shown`` is how the file is named in diagnostics. Raises :class:`~omnicfg.errors.ResolveError`.
     """
     name = shown or str(path)
-    return read_text(load_text(path, name), layer, name)
+    kept = in_use()
+    if kept is None:
+        return read_text(load_text(path, name), layer, name)
+    return kept.tree(path, layer, name, lambda: read_text(load_text(path, name), layer, name))
 
 
 def load_text(path: Path, shown: str) -> str:
     """The text of a regular UTF-8 file of bounded size; anything else is refused before it is read."""
     mark = Mark(shown)
+    given = text_of(path)
+    if given is not None:
+        if len(given) > MAX_BYTES:
+            refuse("too-large", mark, f"{shown} has {len(given)} characters; the limit is {MAX_BYTES}")
+        return given
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
@@ -94,7 +103,7 @@ def load_text(path: Path, shown: str) -> str:
 
 def _place(before: str, shown: str) -> Mark:
     """The place of the character that comes after a text."""
-    lines = re.split(_BREAK, before)
+    lines = re.split(BREAK, before)
     line, column = len(lines), len(lines[-1]) + 1
     return Mark(shown, line, column, line, column + 1)
 
@@ -404,7 +413,7 @@ def _parse(text: str, layer: Layer, shown: str) -> Node | None:
 
     try:
         try:
-            return _Builder(layer, shown).build(_libyaml_events(text))
+            return _Builder(layer, shown).build(libyaml_events(text))
         except ImportError:
             return _Builder(layer, shown).build(_pure_events(text))
         except MarkedYAMLError:
@@ -429,13 +438,13 @@ def _problem(place: Any, text: str, shown: str) -> Mark:
     """Where the parser saw a problem; the end of the last line where it saw that something is missing at the end."""
     if place is None:
         return Mark(shown)
-    lines = re.split(_BREAK, text.rstrip())
+    lines = re.split(BREAK, text.rstrip())
     if place.line >= len(lines):
         return _place(text.rstrip(), shown)
     return Mark(shown, place.line + 1, place.column + 1, place.line + 1, place.column + 2)
 
 
-def _libyaml_events(text: str) -> Iterator[tuple[str, Any]]:
+def libyaml_events(text: str) -> Iterator[tuple[str, Any]]:
     """Parser events by class name. Raises ``ImportError`` where libyaml's binding is not installed."""
     from _ruamel_yaml import CParser
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 from omnicfg.catalog.upstream import VLLM_OMNI, deploy_schema
-from omnicfg.diagnostics import Severity
-from omnicfg.near import near
+from omnicfg.diagnostics import Fix, Severity
+from omnicfg.edits import empty_block, remove_key, rename_key
+from omnicfg.near import near, slip_of
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.tree import Mapping, Sequence
 
@@ -51,20 +52,25 @@ stages:
 
 def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
     """Every key of every connector's ``extra`` and of every edge."""
-    del subject
     schema = deploy_schema()
     connectors = document.items.get("connectors")
     for name, connector in connectors.items.items() if isinstance(connectors, Mapping) else ():
         extra = connector.items.get("extra") if isinstance(connector, Mapping) else None
         if isinstance(extra, Mapping):
-            yield from _unread(extra, schema.connector_extra_keys, f"of connector `{name}`")
+            assert isinstance(connector, Mapping)
+            keys = schema.connector_extra_keys
+            emptied = empty_block(subject, connector, "extra") if keys.isdisjoint(extra.items) else None
+            yield from _unread(extra, keys, f"of connector `{name}`", subject, emptied)
     edges = document.items.get("edges")
     for edge in edges.items if isinstance(edges, Sequence) else ():
         if isinstance(edge, Mapping):
-            yield from _unread(edge, schema.edge_keys, "of an edge")
+            yield from _unread(edge, schema.edge_keys, "of an edge", subject, None)
 
 
-def _unread(block: Mapping, known: frozenset[str], where: str) -> Iterator[Finding]:
+def _unread(
+    block: Mapping, known: frozenset[str], where: str, subject: Subject, emptied: Fix | None
+) -> Iterator[Finding]:
+    """The keys that nothing reads; ``emptied`` is what mends them all where the block has no other key."""
     for key in block.items:
         if key not in known:
             close = near(str(key), known)
@@ -72,4 +78,11 @@ def _unread(block: Mapping, known: frozenset[str], where: str) -> Iterator[Findi
                 block.key_mark(key),
                 f"nothing in vllm-omni {VLLM_OMNI} reads `{key}` {where}",
                 f"Did you mean `{close}`?" if close else "Remove it.",
+                fix=_fix(key, close, block, known, subject) or emptied,
             )
+
+
+def _fix(key: Hashable, close: str | None, block: Mapping, known: frozenset[str], subject: Subject) -> Fix | None:
+    if close is None:
+        return remove_key(subject, block, key) if not known.isdisjoint(block.items) else None
+    return rename_key(subject, block, key, close, safe=slip_of(str(key), known) == close)

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from omnicfg.catalog.capabilities import entry_for, record_of
-from omnicfg.diagnostics import Severity
+from omnicfg.diagnostics import Fix, Severity
+from omnicfg.edits import rewrite_value
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.rule import Finding, Rule, Subject, prefix_caching
 from omnicfg.tree import Mark
@@ -51,8 +52,21 @@ def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
         severity = None if entry is None else _severity(entry, is_set(stage))
         if entry is not None and severity is not None:
             yield Finding(
-                _mark(plan, stage), _message(plan, stage, entry), _help(stage), stage.stage_id, severity=severity
+                _mark(plan, stage),
+                _message(plan, stage, entry),
+                _help(stage),
+                stage.stage_id,
+                severity=severity,
+                fix=_fix(plan, stage, subject),
             )
+
+
+def _fix(plan: Plan, stage: StagePlan, subject: Subject) -> Fix | None:
+    """To switch the cache off, where the setting is the stage's own and not that of all stages."""
+    node, wide = stage.engine_args.items.get("enable_prefix_caching"), plan.deploy.items.get("enable_prefix_caching")
+    if node is None or (wide is not None and wide.mark == node.mark):
+        return None
+    return rewrite_value(subject, node, False, safe=False)
 
 
 def is_set(stage: StagePlan) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from omnicfg.diagnostics import Severity
-from omnicfg.keys import blocks_of
+from omnicfg.edits import unquote
+from omnicfg.keys import Block, blocks_of
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.rules.wrong_type import is_misquoted
 from omnicfg.secrets import redacted
@@ -33,7 +34,8 @@ async_chunk: false
 
 def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
     """Every quoted value whose setting takes no text but would take it without the quotes."""
-    for block in blocks_of(document, subject):
+    blocks = list(blocks_of(document, subject))
+    for block in blocks:
         for key, node in block.node.items.items():
             wanted = block.types.get(key) if isinstance(key, str) else None
             if wanted is not None and is_misquoted(node, wanted):
@@ -45,7 +47,15 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
                     _help(key, node),
                     block.stage_id,
                     block.platform,
+                    fix=unquote(subject, node) if key != "stage_id" or _is_alone(block, blocks) else None,
                 )
+
+
+def _is_alone(block: Block, blocks: list[Block]) -> bool:
+    """Whether no other entry of the same list would have the stage's id once it is a number."""
+    entries = [other for other in blocks if other.place == "stage" and other.platform == block.platform]
+    ids = [str(entry.node.value("stage_id")) for entry in entries if "stage_id" in entry.node.items]
+    return ids.count(str(block.node.value("stage_id"))) == 1
 
 
 def _help(key: object, node: Node) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from omnicfg.catalog.capabilities import entry_for
 from omnicfg.catalog.upstream import pipelines
 from omnicfg.diagnostics import Severity
+from omnicfg.edits import rewrite_value
 from omnicfg.plan import Plan
 from omnicfg.rule import Finding, Rule, Subject, effective_session_mode
 from omnicfg.tree import Node
@@ -46,7 +47,7 @@ stages:
 
 def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
     """Each mode that is in force, once per profile: at the first stage whose record speaks against it."""
-    yield from _undeclared_runner(plan)
+    yield from _undeclared_runner(plan, subject)
     for capability, node, what in _modes_in_force(plan):
         for stage in plan.stages:
             entry = entry_for(plan.pipeline, stage.model_stage, capability, subject.situation(plan, stage))
@@ -59,7 +60,7 @@ def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
                 yield Finding(node.mark, message, None, stage.stage_id, severity=severity)
 
 
-def _undeclared_runner(plan: Plan) -> Iterator[Finding]:
+def _undeclared_runner(plan: Plan, subject: Subject) -> Iterator[Finding]:
     if plan.deploy.value("model_runner") != "v2":
         return
     stages = pipelines()[plan.pipeline]["stages"]
@@ -70,6 +71,7 @@ def _undeclared_runner(plan: Plan) -> Iterator[Finding]:
             f"no stage of pipeline {plan.pipeline} declares MRv2's data plane, "
             "so v2 runs unvalidated over the older transport",
             "Set `model_runner: v1`, unless you are validating MRv2 for this model.",
+            fix=rewrite_value(subject, plan.deploy.items["model_runner"], "v1", safe=False),
         )
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from omnicfg.catalog.upstream import deploy_schema, pipelines
 from omnicfg.diagnostics import Severity
-from omnicfg.near import did_you_mean
+from omnicfg.edits import rewrite_value
+from omnicfg.near import near
 from omnicfg.plan import Plan
 from omnicfg.rule import Finding, Rule, Subject
 
@@ -32,18 +33,22 @@ session_mode: turn
 
 def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
     """The profile's session mode against the pipeline's plugin."""
-    del subject
     node = plan.deploy.items["session_mode"]
     mode = plan.deploy.value("session_mode")
     modes = deploy_schema().session_modes
     if mode not in modes:
-        hint = did_you_mean(str(mode), modes) or f"Modes: {', '.join(modes)}."
+        close = near(str(mode), modes)
         yield Finding(
-            node.mark, f"`session_mode: {mode}` is no mode and is served as turn", hint, severity=Severity.ERROR
+            node.mark,
+            f"`session_mode: {mode}` is no mode and is served as turn",
+            f"Did you mean `{close}`?" if close else f"Modes: {', '.join(modes)}.",
+            severity=Severity.ERROR,
+            fix=rewrite_value(subject, node, close, safe=False) if close else None,
         )
     elif mode == "duplex" and not pipelines()[plan.pipeline].get("duplex_plugin"):
         yield Finding(
             node.mark,
             f"pipeline {plan.pipeline} has no duplex plugin, so `session_mode: duplex` is served as turn",
             "Set `session_mode: turn`, which is what runs.",
+            fix=rewrite_value(subject, node, "turn", safe=False),
         )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from omnicfg.diagnostics import Severity
-from omnicfg.near import did_you_mean
+from omnicfg.edits import rewrite_value
+from omnicfg.near import near
 from omnicfg.plan import Plan
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.tree import Mapping
@@ -37,16 +38,17 @@ stages:
 
 def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
     """Every reference of every stage."""
-    del subject
     connectors = plan.deploy.items["connectors"]
     defined = connectors.items if isinstance(connectors, Mapping) else {}
     known = f"Defined: {', '.join(map(str, defined))}." if defined else "`connectors` defines none."
     for stage in plan.stages:
         for place, name, node in stage.connector_references():
             if name not in defined:
+                close = near(name, map(str, defined))
                 yield Finding(
                     node.mark,
                     f"`{place}` of stage {stage.stage_id} names connector `{name}`, which is not defined",
-                    did_you_mean(name, map(str, defined)) or known,
+                    f"Did you mean `{close}`?" if close else known,
                     stage.stage_id,
+                    fix=rewrite_value(subject, node, close, safe=False) if close else None,
                 )

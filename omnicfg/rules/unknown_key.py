@@ -6,11 +6,13 @@ from collections.abc import Hashable, Iterator
 
 from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.catalog.vllm_args import known_engine_args
-from omnicfg.diagnostics import Severity
+from omnicfg.diagnostics import Fix, Severity
+from omnicfg.edits import remove_key, rename_key
 from omnicfg.keys import Block, blocks_of
-from omnicfg.near import near
+from omnicfg.near import near, slip_of
 from omnicfg.rule import Finding, Rule, Subject
-from omnicfg.tree import Mapping, Scalar
+from omnicfg.rules.wrong_type import is_misquoted
+from omnicfg.tree import Mapping, Scalar, plain
 
 RULE = Rule(
     code="OC101",
@@ -41,18 +43,42 @@ stages:
 
 def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
     """Every key of every block of a file against the keys that the block may have."""
-    for block in blocks_of(document, subject):
+    blocks = list(blocks_of(document, subject))
+    for block in blocks:
         if block.known is None:
             continue
         for key in block.node.items:
             if key not in block.known and not _is_unset_field(block, key):
+                elsewhere = _elsewhere(str(key), block.place, subject.stage_kind(block.stage_id))
                 yield Finding(
                     block.node.key_mark(key),
                     f"unknown key `{key}` in {block.what}",
-                    _hint(str(key), block, subject.stage_kind(block.stage_id)),
+                    elsewhere or _hint(str(key), block),
                     block.stage_id,
                     block.platform,
+                    fix=None if elsewhere else _fix(key, block, blocks, subject),
                 )
+
+
+def _fix(key: Hashable, block: Block, blocks: list[Block], subject: Subject) -> Fix | None:
+    """The key that was meant, safe where it can be no other; without one, to leave the key out."""
+    assert block.known is not None
+    close = near(str(key), block.known)
+    if close is None:
+        return remove_key(subject, block.node, key, safe=False)
+    wanted, value = block.types.get(close), block.node.items[key]
+    fits = wanted is None or wanted.admits(plain(value)) or is_misquoted(value, wanted)
+    is_slip = slip_of(str(key), block.known) == close
+    return rename_key(subject, block.node, key, close, safe=fits and is_slip and not _is_set(close, block, blocks))
+
+
+def _is_set(key: str, block: Block, blocks: list[Block]) -> bool:
+    """Whether another block of the same stage, or another spelling of it, sets the key too."""
+    return any(
+        key in other.node.items and (other.stage_id, other.platform) == (block.stage_id, block.platform)
+        for other in blocks
+        if other.node is not block.node and other.place in _OF_A_STAGE and block.place in _OF_A_STAGE
+    )
 
 
 def _is_unset_field(block: Block, key: Hashable) -> bool:
@@ -61,11 +87,8 @@ def _is_unset_field(block: Block, key: Hashable) -> bool:
     return key in deploy_schema().stage_fields and isinstance(node, Scalar) and node.value is None
 
 
-def _hint(key: str, block: Block, kind: str | None) -> str:
+def _hint(key: str, block: Block) -> str:
     assert block.known is not None
-    elsewhere = _elsewhere(key, block.place, kind)
-    if elsewhere:
-        return elsewhere
     close = near(key, block.known)
     if close:
         return f"Did you mean `{close}`?"
@@ -89,6 +112,7 @@ def _elsewhere(key: str, place: str, kind: str | None) -> str | None:
     return None
 
 
+_OF_A_STAGE = ("stage", "runtime")
 _TOPOLOGY_KEYS = frozenset(
     {
         "engine_output_type",

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.diagnostics import Severity
-from omnicfg.near import near
+from omnicfg.edits import rename_key
+from omnicfg.near import near, slip_of
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.tree import Mapping
 
@@ -41,16 +42,17 @@ _OTHER_NAMES = {"gpu": "cuda", "nvidia": "cuda", "amd": "rocm", "hip": "rocm", "
 
 def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
     """Every name under ``platforms``."""
-    del subject
     known = deploy_schema().platforms
     platforms = document.items.get("platforms")
     for name in platforms.items if isinstance(platforms, Mapping) else ():
         if name not in known:
             assert isinstance(platforms, Mapping)
             word = str(name)
-            close = near(word, known) or _OTHER_NAMES.get(word.lower())
+            slip = slip_of(word, known)
+            close = slip or near(word, known) or _OTHER_NAMES.get(word.lower())
             yield Finding(
                 platforms.key_mark(name),
                 f"`{word}` is no platform, so its block is never read",
                 f"Did you mean `{close}`?" if close else f"Platforms: {', '.join(known)}.",
+                fix=rename_key(subject, platforms, name, close, safe=close == slip) if close else None,
             )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from omnicfg.catalog.upstream import deploy_schema, pipelines
 from omnicfg.diagnostics import Severity
+from omnicfg.edits import unquote
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.tree import Mapping, Node, Scalar, Sequence
 
@@ -43,9 +44,9 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
     if subject.pipeline is None:
         return
     ids = [stage["stage_id"] for stage in pipelines()[subject.pipeline]["stages"]]
-    yield from _unmatched(_ids_in(document.items.get("stages")), ids, subject.pipeline, None)
+    yield from _unmatched(_ids_in(document.items.get("stages")), ids, subject, None)
     for name, nodes in _platform_ids(document):
-        yield from _unmatched(nodes, ids, subject.pipeline, name)
+        yield from _unmatched(nodes, ids, subject, name)
 
 
 def check_profile(subject: Subject) -> Iterator[Finding]:
@@ -78,16 +79,19 @@ def _ids_in(stages: Node | None) -> list[Scalar]:
     return [node for node in nodes if isinstance(node, Scalar)]
 
 
-def _unmatched(nodes: list[Scalar], ids: list[int], pipeline: str, platform: str | None) -> Iterator[Finding]:
+def _unmatched(nodes: list[Scalar], ids: list[int], subject: Subject, platform: str | None) -> Iterator[Finding]:
     for node in nodes:
         if node.value in ids:
             continue
         known = ", ".join(str(stage_id) for stage_id in ids)
         written = f'"{node.value}"' if isinstance(node.value, str) else node.value
         text = node.value.strip() if isinstance(node.value, str) else ""
+        meant = text in map(str, ids)
+        alone = meant and not any(other is not node and str(other.value).strip() == text for other in nodes)
         yield Finding(
             node.mark,
-            f"stage_id {written} matches no stage of pipeline {pipeline}, so the whole entry is dropped",
-            f"Write `stage_id: {text}` without quotes." if text in map(str, ids) else f"Its stages are {known}.",
+            f"stage_id {written} matches no stage of pipeline {subject.pipeline}, so the whole entry is dropped",
+            f"Write `stage_id: {text}` without quotes." if meant else f"Its stages are {known}.",
             platform=platform,
+            fix=unquote(subject, node, text) if alone else None,
         )

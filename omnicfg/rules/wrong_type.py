@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from omnicfg.diagnostics import Severity
+from omnicfg.diagnostics import Fix, Severity
+from omnicfg.edits import rewrite_value
 from omnicfg.keys import blocks_of
+from omnicfg.near import near
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.secrets import redacted
 from omnicfg.tree import LayerKind, Mapping, Node, Scalar, plain
@@ -50,6 +52,7 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
                 continue
             if value is None and key not in _NULL_IS_WRONG:
                 continue
+            fix = _fix(node, wanted, subject)
             value = redacted(key, value)
             yield Finding(
                 node.mark,
@@ -57,7 +60,23 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
                 _help(key, value, wanted, _is_of_the_shell(node)),
                 block.stage_id,
                 block.platform,
+                fix=fix,
             )
+
+
+def _fix(node: Node, wanted: ValueType, subject: Subject) -> Fix | None:
+    """The same value in the form that the setting takes; another one of its choices only if that is asked for."""
+    value = plain(node)
+    if isinstance(value, str) and wanted.choices:
+        close = near(value, wanted.choices)
+        return rewrite_value(subject, node, close, safe=False) if close else None
+    if not isinstance(node, Scalar) or node.text != str(value):
+        return None
+    if isinstance(value, int) and not isinstance(value, bool) and wanted.kinds <= {"str", "none"}:
+        return rewrite_value(subject, node, node.text, safe=True)
+    if isinstance(value, float) and wanted.kinds <= {"int", "none"} and value.is_integer():
+        return rewrite_value(subject, node, int(value), safe=True)
+    return None
 
 
 def is_misquoted(node: object, wanted: ValueType) -> bool:
@@ -94,10 +113,9 @@ def _is_of_the_shell(node: Node) -> bool:
 
 
 def _help(key: object, value: object, wanted: ValueType, of_the_shell: bool) -> str | None:
-    from omnicfg.near import did_you_mean
-
     if isinstance(value, str) and wanted.choices:
-        return did_you_mean(value, wanted.choices)
+        close = near(value, wanted.choices)
+        return f"Did you mean `{close}`?" if close else None
     if isinstance(value, int) and not isinstance(value, bool) and wanted.kinds <= {"str", "none"}:
         if of_the_shell:
             return f"Write the value as `'\"{value}\"'`; the shell takes the outer quotes away."
