@@ -79,6 +79,7 @@ def test_the_rules() -> None:
         "OC103": "quoted-scalar",
         "OC104": "dead-key",
         "OC105": "out-of-range",
+        "OC106": "yaml-dialect",
         "OC201": "unmatched-stage",
         "OC202": "unknown-platform",
         "OC203": "repeated-stage",
