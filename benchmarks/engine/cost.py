@@ -5,10 +5,10 @@ server.
 
 Arms: ``off`` plain vLLM with its prefix cache off, ``plain`` with it on, ``rows`` ours with every request's rows
 delivered to a consumer process, ``text`` ours without anybody asking for rows. A PAIR is two servers that share one
-GPU, each with its own half of the memory, so that arms alternate within seconds and without a restart: ``off`` (off
-against rows and text) or ``plain`` (plain against rows and text). Only one of the two works at a time. Weights are
-dummies. Prompts are random token ids, the same for every arm of a repetition, and the prefix cache is emptied before
-every measurement.
+GPU, each with its own half of the memory and the same KV cache, so that arms alternate within seconds and without a
+restart: ``off`` (off against rows and text) or ``plain`` (plain against rows and text). Only one of the two works at a
+time. Weights are dummies. Prompts are random token ids, the same for every arm of a repetition, and the prefix cache is
+emptied before every measurement.
 """
 
 from __future__ import annotations
@@ -61,7 +61,10 @@ THINKER = {
     "decoder_sparse_step": 1,
     "mlp_only_layers": [],
 }
-MEMORY = 0.47
+MEMORY, KV_BYTES = 0.47, int(7.4 * 2**30)
+ON, OFF = ["--enable-prefix-caching"], ["--no-enable-prefix-caching"]
+COMMON = ["--served-model-name", "thinker", "--max-model-len", "8192", "--disable-uvicorn-access-log"]
+GPU = ["--load-format", "dummy", "--max-num-seqs", "64", "--max-num-batched-tokens", "8192"]
 
 
 @dataclass(frozen=True)
@@ -139,17 +142,16 @@ class Bench:
 
     def run(self, repetitions: int) -> None:
         """Start both servers, warm them up, then go through the arms in turn, load by load."""
-        environment = engine_environment(self._results.folder, VLLM_SERVER_DEV_MODE="1", VLLM_CPU_KVCACHE_SPACE="1")
+        environment = server_environment(self._results.folder)
         folder = self._results.folder
         arguments, hf_config = self._model_arguments()
-        cache = ["--no-enable-prefix-caching"] if self._pair == "off" else ["--enable-prefix-caching"]
-        rows = rows_engine_args(_payload(self._tiny), hf_config, {}, socket=str(self._socket))
-        flags = [word for name, value in rows.items() for word in (_flag(name), json.dumps(value))]
-        with Server(self._pair, [*arguments, *cache], 8101, folder / f"{self._pair}.log", environment) as plain:
-            starts = {self._pair: plain.wait_ready(300)}
-            ours_arguments = [*arguments, "--enable-prefix-caching", *flags]
-            with Server("ours", ours_arguments, 8102, folder / f"ours-{self._pair}.log", environment) as ours:
-                starts["ours"] = ours.wait_ready(300)
+        cache = OFF if self._pair == "off" else ON
+        port = 8101 + 10 * sorted(LOADS).index(self._pair)
+        flags = rows_flags(_payload(self._tiny), hf_config, self._socket)
+        with Server(self._pair, [*arguments, *cache], port, folder / f"{self._pair}.log", environment) as plain:
+            ours_arguments = [*arguments, *ON, *flags]
+            with Server("ours", ours_arguments, port + 1, folder / f"ours-{self._pair}.log", environment) as ours:
+                starts = {self._pair: plain.wait_ready(400), "ours": ours.wait_ready(400)}
                 print("seconds to start:", {name: round(seconds) for name, seconds in starts.items()}, flush=True)
                 with Consumer(self._socket) as consumer:
                     self._repeat(repetitions, plain, ours, consumer)
@@ -178,13 +180,13 @@ class Bench:
     def _measure(self, load: Load, arm: str, seed: str, server: Server, consumer: Consumer) -> dict[str, Any]:
         first, *bodies = load.bodies(seed, arm, self._vocabulary)
         if seed == "warm-up":
-            bodies = bodies[: load.concurrency]
+            bodies = bodies[: 3 * load.concurrency]
         server.post("/reset_prefix_cache")
-        asyncio.run(_closed_loop(server.url, [first], 1))
+        asyncio.run(closed_loop(server.url, [first], 1))
         expected = consumer.wait(1) if arm == "rows" else 0
         before = server.metrics()
         began = time.perf_counter()
-        asyncio.run(_closed_loop(server.url, bodies, load.concurrency))
+        asyncio.run(closed_loop(server.url, bodies, load.concurrency))
         answered = time.perf_counter() - began
         if arm == "rows":
             expected = consumer.wait(expected + len(bodies))
@@ -225,11 +227,10 @@ class Bench:
             model, hf_config = materialize("builtin:tiny-omni", folder), tiny_omni.config()
             more = ["--enforce-eager", "--dtype", "float32", "--max-num-seqs", "4"]
         else:
-            model, hf_config = _write_thinker(folder / "thinker"), THINKER
-            more = ["--load-format", "dummy", "--max-num-seqs", "64", "--max-num-batched-tokens", "8192"]
-            more += ["--gpu-memory-utilization", str(MEMORY)]
-        common = ["--model", str(model), "--served-model-name", "thinker", "--max-model-len", "8192"]
-        return [*common, "--disable-uvicorn-access-log", *more], hf_config
+            model, hf_config = write_thinker(folder / "thinker"), THINKER
+            # Both start at once, so neither can measure what is free.
+            more = [*GPU, "--gpu-memory-utilization", str(MEMORY), "--kv-cache-memory-bytes", str(KV_BYTES)]
+        return [*COMMON, "--model", str(model), *more], hf_config
 
     def table(self) -> str:
         """Requests per second of every arm, and its ratio to the pair's first arm: median, and range of the pairs."""
@@ -305,7 +306,7 @@ def _consume(socket: str, counts: SynchronizedArray[int]) -> None:
             assembler.recycle(payload)
 
 
-async def _closed_loop(url: str, bodies: list[bytes], concurrency: int) -> None:
+async def closed_loop(url: str, bodies: list[bytes], concurrency: int) -> None:
     """Send every body, ``concurrency`` at a time."""
     import aiohttp  # type: ignore[import-not-found]
 
@@ -338,15 +339,22 @@ def _payload(tiny: bool) -> PayloadRows:
     return PayloadRows((2,), final=False) if tiny else LAYER_24
 
 
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
+def server_environment(folder: Path) -> dict[str, str]:
+    """The servers' environment: with the route that empties the prefix cache."""
+    return engine_environment(folder, VLLM_SERVER_DEV_MODE="1", VLLM_CPU_KVCACHE_SPACE="1")
+
+
+def rows_flags(payload: PayloadRows, hf_config: dict[str, Any], socket: Path) -> list[str]:
+    """The command-line words that switch rows on."""
+    rows = rows_engine_args(payload, hf_config, {}, socket=str(socket))
+    return [word for name, value in rows.items() for word in ("--" + name.replace("_", "-"), json.dumps(value))]
 
 
 def _tokens(source: random.Random, count: int, vocabulary: int) -> list[int]:
     return [source.randrange(vocabulary // 4, vocabulary - vocabulary // 64) for _ in range(count)]
 
 
-def _write_thinker(path: Path) -> Path:
+def write_thinker(path: Path) -> Path:
     """A checkpoint without weights: configuration, and a tokenizer that has a word for every id."""
     if (path / "config.json").exists():
         return path
