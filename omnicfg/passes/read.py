@@ -13,11 +13,13 @@ import re
 import stat
 from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from omnicfg.buffers import in_use, text_of
 from omnicfg.refusals import refuse
 from omnicfg.tree import Layer, Mapping, Mark, Node, Scalar, Sequence
+
+T = TypeVar("T")
 
 MAX_BYTES: Final = 1 << 20
 MAX_DEPTH: Final = 64
@@ -403,24 +405,31 @@ class _Builder:
         return mappings
 
 
-def _parse(text: str, layer: Layer, shown: str) -> Node | None:
-    """The root node. What libyaml refuses is tried again in pure Python, as long as that is no long work.
+def parsed(text: str, use: Callable[[Iterator[tuple[str, Any]]], T]) -> T:
+    """What ``use`` makes of the parser's events. Raises ruamel's ``YAMLError`` where no parser reads the text.
 
-    The two disagree on a colon inside a plain scalar of a flow collection (``[12:30:45]``), which upstream's reader
-    takes.
+    What libyaml refuses is tried again in pure Python, as long as that is no long work: the two disagree on a colon
+    inside a plain scalar of a flow collection (``[12:30:45]``), which upstream's reader takes.
     """
+    from ruamel.yaml.error import MarkedYAMLError
+
+    try:
+        return use(libyaml_events(text))
+    except ImportError:
+        return use(_pure_events(text))
+    except MarkedYAMLError:
+        # Pure Python also reads YAML 1.1's other line breaks as ordinary characters; libyaml and upstream do not.
+        if len(text) > MAX_PURE or any(mark in text for mark in "\x85\u2028\u2029"):
+            raise
+        return use(_pure_events(text))
+
+
+def _parse(text: str, layer: Layer, shown: str) -> Node | None:
+    """The root node."""
     from ruamel.yaml.error import MarkedYAMLError, YAMLError, YAMLStreamError
 
     try:
-        try:
-            return _Builder(layer, shown).build(libyaml_events(text))
-        except ImportError:
-            return _Builder(layer, shown).build(_pure_events(text))
-        except MarkedYAMLError:
-            # Pure Python also reads YAML 1.1's other line breaks as ordinary characters; libyaml and upstream do not.
-            if len(text) > MAX_PURE or any(mark in text for mark in "\x85\u2028\u2029"):
-                raise
-            return _Builder(layer, shown).build(_pure_events(text))
+        return parsed(text, lambda events: _Builder(layer, shown).build(events))
     except MarkedYAMLError as error:
         place = error.problem_mark or error.context_mark
         refuse("yaml-syntax", _problem(place, text, shown), *_problem_and_help(error))
