@@ -7,6 +7,7 @@ import re
 import shutil
 import socket
 from collections.abc import Iterable, Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,8 @@ from omnicfg.serve.install_cpu import TORCH_INDEX, broken_companions
 from omnicfg.serve.machine import Machine
 
 SERVED_VLLM: Final = "0.32.0"
+PLUGIN: Final = "omnicfg"
+"""The name of the engine's entry point in the group ``vllm.general_plugins``."""
 INSTALL_CPU: Final = "python -m omnicfg.serve.install_cpu"
 _HUB_ID: Final = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
@@ -56,6 +59,15 @@ def vllm_problems(machine: Machine) -> Iterator[Diagnostic]:
                 f"{names} cannot be imported beside this torch, so vLLM will not start",
                 f"`{INSTALL_CPU} --repair`",
             )
+
+
+def plugin_problems() -> Iterator[Diagnostic]:
+    """vLLM would not find the engine's plugin, by which a model keeps hidden states."""
+    if not any(point.name == PLUGIN for point in metadata.entry_points(group="vllm.general_plugins")):
+        yield problem(
+            "omnicfg is not installed in this environment, only importable, so vLLM finds no plugin of it",
+            "`pip install -e .` in the checkout, or `pip install omnicfg`",
+        )
 
 
 def device_problems(placement: Placement | None, machine: Machine) -> Iterator[Diagnostic]:

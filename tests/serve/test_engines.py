@@ -186,6 +186,23 @@ class TestRows:
         assert launch.directory is None
         assert bundled.rows_socket(request(profile)) is None
 
+    @pytest.mark.parametrize(
+        ("listed", "loaded"), [(None, None), ("a", "a,omnicfg"), ("a,omnicfg", None), ("", "omnicfg")]
+    )
+    def test_a_list_of_plugins_gets_ours(
+        self, listed: str | None, loaded: str | None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("VLLM_PLUGINS", raising=False)
+        own = {} if listed is None else {"stages__0__env": {"VLLM_PLUGINS": listed}}
+        env = bundled.launch(request("qwen3_omni_moe", **own), FOUR_GPUS).env
+        assert env.get("VLLM_PLUGINS") == (loaded or listed)
+
+    def test_without_its_plugin_the_engine_is_not_started(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: ())
+        found = [problem.message for problem in bundled.problems(request("qwen3_omni_moe"), FOUR_GPUS)]
+        assert any("vLLM finds no plugin of it" in message for message in found)
+        assert not any("plugin" in problem.message for problem in bundled.problems(request(), FOUR_GPUS))
+
     def test_every_replica_offers_its_own(self, runtime: Path) -> None:
         asked = request("qwen3_omni_moe", stages__0__data_parallel_size=2, stages__0__devices="0,1")
         [notice] = [text for text in bundled.launch(asked, FOUR_GPUS).notices if "hidden states" in text]

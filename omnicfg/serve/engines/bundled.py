@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -72,11 +72,13 @@ def refusals(request: Request) -> Iterator[Diagnostic]:
 
 
 def problems(request: Request, machine: Machine) -> Iterator[Diagnostic]:
-    """What this machine lacks: vLLM, a device, a compiler."""
+    """What this machine lacks: vLLM, a device, a compiler, the plugin."""
     yield from preflight.vllm_problems(machine)
     if machine.vllm:
         yield from preflight.device_problems(placement_of(_first(request)), machine)
         yield from preflight.compiler_problems(_first(request), machine)
+        if rows_socket(request) is not None:
+            yield from preflight.plugin_problems()
     if not machine.serves_on_cpu and request.plan.platform != _SERVED_PLATFORM:
         yield problem(
             f"the bundled engine runs on NVIDIA devices and on the CPU, not on {request.plan.platform}",
@@ -208,11 +210,21 @@ def _environment(request: Request, machine: Machine, defaults: dict[str, Any]) -
             env |= {name: value for name, value in _CPU_CACHE.items() if name not in {**os.environ, **env}}
     else:
         env |= _device_environment(stage, machine)
+    if rows_socket(request) is not None:
+        env |= _plugin_environment({**os.environ, **env})
     if defaults:
         env[VARIABLE] = json.dumps(defaults)
     if request.api_key:
         env[API_KEY_VARIABLE] = request.api_key
     return env
+
+
+def _plugin_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """vLLM loads every plugin, unless a list says which: ours belongs on it."""
+    listed = environment.get("VLLM_PLUGINS")
+    if listed is None or preflight.PLUGIN in listed.split(","):
+        return {}
+    return {"VLLM_PLUGINS": ",".join([*filter(None, listed.split(",")), preflight.PLUGIN])}
 
 
 def _device_environment(stage: StagePlan, machine: Machine) -> dict[str, str]:
