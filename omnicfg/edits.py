@@ -10,8 +10,8 @@ from __future__ import annotations
 import bisect
 import functools
 import re
-from collections.abc import Hashable, Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Hashable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from omnicfg.diagnostics import Edit, Fix
 from omnicfg.tree import Mapping, Mark, Node, Scalar, Sequence
@@ -81,22 +81,17 @@ class Text:
     def _repeated(self) -> list[tuple[int, int]]:
         if "*" not in self.text:
             return []
-        from ruamel.yaml.error import YAMLError
+        from omnicfg.passes.read import parsed
 
-        try:
-            return [self.span(mark) for mark in _repeated(self.text)]
-        except (ImportError, YAMLError):
-            return [(0, len(self.text))]
+        return [self.span(mark) for mark in parsed(self.text, lambda events: list(_repeated(events)))]
 
 
-def _repeated(text: str) -> Iterator[Mark]:
+def _repeated(events: Iterable[tuple[str, Any]]) -> Iterator[Mark]:
     """Every alias, and every anchored node that one repeats."""
-    from omnicfg.passes.read import libyaml_events
-
     anchored: dict[str, Mark] = {}
     open_nodes: list[tuple[str | None, Mark]] = []
     used: set[str] = set()
-    for kind, event in libyaml_events(text):
+    for kind, event in events:
         start, end = event.start_mark, event.end_mark
         mark = Mark("", start.line + 1, start.column + 1, end.line + 1, end.column + 1)
         if kind == "AliasEvent":

@@ -43,30 +43,33 @@ class Sources:
     def line(self, file: str, number: int) -> Line | None:
         """Line ``number`` (from 1) of a file, or ``None``."""
         lines = self._lines(file)
-        if not 1 <= number <= len(lines):
-            return None
-        text = lines[number - 1]
-        if self._continues_secret(lines, number - 1):
-            start = len(text) - len(text.lstrip())
-            return Line(text, [(start, len(text))] if start < len(text) else [])
-        return Line(text, secret_spans(text))
+        return line_at(lines, number - 1) if 1 <= number <= len(lines) else None
 
     def _lines(self, file: str) -> list[str]:
         if file not in self._files:
             self._files[file] = _read(file)
         return self._files[file]
 
-    @staticmethod
-    def _continues_secret(lines: list[str], index: int) -> bool:
-        """Whether a line without a key of its own holds the value of a secret key above it."""
-        if _KEY.match(lines[index]):
-            return False
-        depth = len(lines[index]) - len(lines[index].lstrip())
-        for line in reversed(lines[max(0, index - 100) : index]):
-            match = _KEY.match(line)
-            if match and len(match["indent"]) <= depth:
-                return looks_secret(match["key"])
+
+def line_at(lines: list[str], index: int) -> Line:
+    """One of a file's lines (from 0) as it may be shown."""
+    text = lines[index]
+    if _continues_secret(lines, index):
+        start = len(text) - len(text.lstrip())
+        return Line(text, [(start, len(text))] if start < len(text) else [])
+    return Line(text, secret_spans(text))
+
+
+def _continues_secret(lines: list[str], index: int) -> bool:
+    """Whether a line without a key of its own holds the value of a secret key above it."""
+    if _KEY.match(lines[index]):
         return False
+    depth = len(lines[index]) - len(lines[index].lstrip())
+    for line in reversed(lines[max(0, index - 100) : index]):
+        match = _KEY.match(line)
+        if match and len(match["indent"]) <= depth:
+            return looks_secret(match["key"])
+    return False
 
 
 def _read(file: str) -> list[str]:
