@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from omnicfg.compiler import Profile, ProfileName, check_platform, compile_profile, load, names_of, pipeline_of
 from omnicfg.diagnostics import Diagnostic, Fix, Severity
@@ -14,6 +15,9 @@ from omnicfg.near import did_you_mean
 from omnicfg.passes.override import Override, parse_overrides
 from omnicfg.passes.pipeline import guess_pipeline
 from omnicfg.rule import DEFAULT_ENGINE, ENGINES, Rule, Subject, all_platforms, diagnostic, rule_modules, rule_of
+
+if TYPE_CHECKING:
+    from omnicfg.policy.evaluate import Policies
 
 
 class Checked(NamedTuple):
@@ -32,16 +36,24 @@ def validate(
     overrides: Mapping[str, Any] | Iterable[str] | None = None,
     engine: str = DEFAULT_ENGINE,
     model: Path | None = None,
+    policies: ProfileName | Iterable[ProfileName] = (),
 ) -> list[Diagnostic]:
-    """Every finding about one or more profiles, in the order of files and places.
+    """Every finding about one or more profiles, in the order of files and places; ``policies`` are policy files.
 
     A profile that cannot be compiled yields the reason as a diagnostic. Only requests that make no sense (an
-    unknown platform, a profile that does not exist, an unreadable override) raise
+    unknown platform, a profile that does not exist, an unreadable override or policy) raise
     :class:`~omnicfg.errors.OmnicfgError`.
     """
     platforms = all_platforms() if platform == "all" else (platform,)
     return check(
-        profiles, platforms, pipeline=pipeline, overlays=overlays, overrides=overrides, engine=engine, model=model
+        profiles,
+        platforms,
+        pipeline=pipeline,
+        overlays=overlays,
+        overrides=overrides,
+        engine=engine,
+        model=model,
+        policies=policies,
     ).findings
 
 
@@ -54,6 +66,7 @@ def check(
     overrides: Mapping[str, Any] | Iterable[str] | None = None,
     engine: str = DEFAULT_ENGINE,
     model: Path | None = None,
+    policies: ProfileName | Iterable[ProfileName] = (),
 ) -> Checked:
     """All that the rules and the compiler find, whoever may want it suppressed. Raises as :func:`validate` does."""
     names, layers = names_of(profiles), names_of(overlays)
@@ -66,11 +79,21 @@ def check(
     parsed = parse_overrides(overrides)
     merger = Merger(platforms)
     files: dict[str, None] = {}
-    for profile in names:
-        found = check_profile(profile, platforms, pipeline, layers, parsed, engine, model)
-        merger.add(profile, found.findings)
-        files |= dict.fromkeys(found.files)
+    with _asked(names_of(policies)) as asked:
+        for profile in names:
+            found = check_profile(profile, platforms, pipeline, layers, parsed, engine, model, asked)
+            merger.add(profile, found.findings)
+            files |= dict.fromkeys(found.files)
     return Checked(merger.merged(), tuple(files))
+
+
+def _asked(policies: Sequence[ProfileName]) -> AbstractContextManager[Policies | None]:
+    """The policies of the files, ready to be asked; the library behind them is loaded only where there is one."""
+    if not policies:
+        return nullcontext()
+    from omnicfg.policy.evaluate import Policies
+
+    return Policies([Path(path) for path in policies])
 
 
 def check_profile(
@@ -81,6 +104,7 @@ def check_profile(
     overrides: Sequence[Override],
     engine: str,
     model: Path | None,
+    policies: Policies | None = None,
 ) -> Checked:
     """The findings about one profile, those of each platform apart."""
     try:
@@ -97,6 +121,8 @@ def check_profile(
             except ResolveError as error:
                 found += [replace(diagnostic, platform=platform) for diagnostic in error.diagnostics]
     found += run_rules(subject)
+    if policies is not None:
+        found += policies.findings(subject)
     return Checked(found, tuple(document.mark.file for document in profile.chain.documents))
 
 

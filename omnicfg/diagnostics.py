@@ -10,6 +10,7 @@ from typing import Any, Final
 from omnicfg.tree import Mark
 
 RULES_URL: Final = "https://github.com/omnicfg/omnicfg/blob/main/docs/rules/"
+POLICIES_URL: Final = "https://github.com/omnicfg/omnicfg/blob/main/docs/policies.md"
 MAX_MESSAGE: Final = 2000
 
 
@@ -96,8 +97,9 @@ class Diagnostic:
 
     @property
     def url(self) -> str:
-        """The page that explains the rule."""
-        return f"{RULES_URL}{self.code}.md"
+        """The page that explains the rule; for a policy of a team's own, the one on policies."""
+        is_rule = self.code.startswith("OC") and self.code[2:].isdecimal()
+        return f"{RULES_URL}{self.code}.md" if is_rule else POLICIES_URL
 
     @property
     def sort_key(self) -> tuple[Any, ...]:

@@ -26,6 +26,9 @@ FORMATS = Annotated[
         words=format_names,
     ),
 ]
+POLICIES = Annotated[
+    list[Path] | None, Option("--policy", metavar="FILE", help="Policies of your own to check as well; repeatable.")
+]
 FAIL_ON = Annotated[str, Option("--fail-on", choices=("error", "warning"), help="What makes the exit code 1.")]
 
 
@@ -37,13 +40,15 @@ def run(
     overlays: OVERLAYS = None,
     settings: SETTINGS = None,
     engine: ENGINE = "vllm-omni",
+    policies: POLICIES = None,
     formats: FORMATS = None,
     fail_on: FAIL_ON = "error",
 ) -> int:
     """Exit code: 1 where there is a finding as bad as ``fail_on``, else 0. A path that does not exist is trouble."""
     from omnicfg.check import check
     from omnicfg.diagnostics import Severity
-    from omnicfg.review import Report
+    from omnicfg.review import Report, reviewed
+    from omnicfg.settings import Settings
 
     outputs = outputs_of(formats or ["text"])
     platforms = platforms_of(platform)
@@ -56,7 +61,9 @@ def run(
         overrides=settings,
         engine=engine,
         model=model,
+        policies=policies or (),
     )
-    report = Report(checked.findings, tuple(map(str, profiles)), Severity(fail_on))
+    findings, suppressed = reviewed(checked, Settings())
+    report = Report(findings, tuple(map(str, profiles)), Severity(fail_on), suppressed)
     put_out(report, outputs)
     return report.exit_code

@@ -25,6 +25,7 @@ from omnicfg.catalog.upstream import VLLM_OMNI, deploy_schema, pipelines
 from omnicfg.catalog.vllm_args import DEFAULT_VLLM
 from omnicfg.diagnostics import Severity
 from omnicfg.export import schema_words as words
+from omnicfg.export.policy_schema import policy_schema
 from omnicfg.export.schema_types import Schema, annotation_type, combined, json_schema
 from omnicfg.export.vllm_types import Type
 
@@ -42,6 +43,7 @@ def schemas() -> dict[str, Schema]:
     """File name → schema."""
     return {
         "profile.schema.json": profile_schema(),
+        "policy.schema.json": policy_schema(),
         "plan.schema.json": plan_schema(),
         "diagnostics.schema.json": diagnostics_schema(),
     }
@@ -300,7 +302,7 @@ def diagnostics_schema() -> Schema:
     text, maybe, count = {"type": "string"}, {"type": ["string", "null"]}, {"type": "integer", "minimum": 0}
     names = "|".join(deploy_schema().platforms)
     diagnostic: dict[str, Schema] = {
-        "code": {"type": "string", "pattern": r"^OC\d{3}$"},
+        "code": {"type": "string", "pattern": r"^(OC\d{3}|[A-Z][A-Z0-9_-]*)$"},
         "name": text | {"pattern": "^[a-z0-9-]+$"},
         "severity": {"enum": [severity.value for severity in Severity]},
         "message": text,
