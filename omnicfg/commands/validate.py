@@ -47,8 +47,7 @@ def run(
     """Exit code: 1 where there is a finding as bad as ``fail_on``, else 0. A path that does not exist is trouble."""
     from omnicfg.check import check
     from omnicfg.diagnostics import Severity
-    from omnicfg.review import Report, reviewed
-    from omnicfg.settings import Settings
+    from omnicfg.review import Report
 
     outputs = outputs_of(formats or ["text"])
     platforms = platforms_of(platform)
@@ -63,7 +62,6 @@ def run(
         model=model,
         policies=policies or (),
     )
-    findings, suppressed = reviewed(checked, Settings())
-    report = Report(findings, tuple(map(str, profiles)), Severity(fail_on), suppressed)
+    report = Report(checked.findings, tuple(map(str, profiles)), Severity(fail_on))
     put_out(report, outputs)
     return report.exit_code
