@@ -18,7 +18,8 @@ from omnicfg.value_types import ValueType, parse_annotation
 class Block:
     """A mapping of a profile: its keys (``None``: free) and the types of those whose type is known.
 
-    ``place``: profile, stage, runtime, platform, connector, duplex_session, params, or config (a nested one of vLLM).
+    ``place``: profile, stage, runtime, platform, connector, duplex_session, params, parallel (``parallel_config``), or
+    config (a nested one of vLLM).
     """
 
     node: Mapping
@@ -86,10 +87,20 @@ def _stage_blocks(stages: Node, subject: Subject, platform: str | None) -> Itera
                 runtime, "runtime", f"`runtime` of {where}", _RUNTIME_KEYS, _stage_types(version), stage_id, platform
             )
         yield from _config_blocks(entry, config_args(version), version, where, stage_id, platform)
-        params = entry.items.get("default_sampling_params")
-        if isinstance(params, Mapping):
-            names, types = _sampling(kind)
-            yield Block(params, "params", f"`default_sampling_params` of {where}", names, types, stage_id, platform)
+        for owner in (entry, *_blocks_within(entry, "engine_args", "engine_extras")):
+            parallel = owner.items.get("parallel_config")
+            if isinstance(parallel, Mapping):
+                what, keys = f"`parallel_config` of {where}", _parallel_keys(kind)
+                yield Block(parallel, "parallel", what, keys, _stage_types(version), stage_id, platform)
+        for name in ("default_sampling_params", "default_pooling_params"):
+            params = entry.items.get(name)
+            if isinstance(params, Mapping):
+                names, types = _params(name, kind)
+                yield Block(params, "params", f"`{name}` of {where}", names, types, stage_id, platform)
+
+
+def _blocks_within(entry: Mapping, *names: str) -> list[Mapping]:
+    return [block for name in names if isinstance(block := entry.items.get(name), Mapping)]
 
 
 def _config_blocks(
@@ -164,9 +175,18 @@ def _stage_types(version: str) -> MappingOf[str, ValueType]:
 
 
 @functools.cache
-def _sampling(kind: str | None) -> tuple[frozenset[str] | None, MappingOf[str, ValueType]]:
-    """Sampling parameters of a stage: a diffusion stage's are its model's own affair, so they are free."""
-    if kind in (None, "diffusion"):
+def _parallel_keys(kind: str | None) -> frozenset[str]:
+    """What `parallel_config` of a stage may hold; where the kind of stage is not known, what any kind takes."""
+    owners = deploy_schema().parallel_owners
+    return owners[kind] if kind else frozenset().union(*owners.values())
+
+
+@functools.cache
+def _params(name: str, kind: str | None) -> tuple[frozenset[str] | None, MappingOf[str, ValueType]]:
+    """Default parameters of a stage's requests: the fields of the class that upstream makes of them."""
+    if kind is None:
         return None, {}
-    types = _types(deploy_schema().sampling_params)
+    schema = deploy_schema()
+    fields = schema.diffusion_sampling_params if kind == "diffusion" else schema.sampling_params
+    types = _types(schema.pooling_params if name == "default_pooling_params" else fields)
     return frozenset(types), types

@@ -32,11 +32,13 @@ _NAMES: Final = {
 class ValueType(NamedTuple):
     """The kinds of value allowed (``bool``, ``int``, ``float``, ``str``, ``mapping``, ``list``, ``none``, ``any``).
 
-    ``choices`` lists the only strings allowed; empty: any string.
+    ``choices`` lists the only strings allowed; empty: any string. ``spellings`` says what does not matter in them:
+    ``ignore_case``, and ``dashes``, which may stand for underscores.
     """
 
     kinds: frozenset[str]
     choices: tuple[str, ...] = ()
+    spellings: frozenset[str] = frozenset()
 
     def admits(self, value: Any) -> bool:
         """Whether a plain value is of an allowed kind (an int passes for a float, a bool never for a number)."""
@@ -44,8 +46,12 @@ class ValueType(NamedTuple):
             return True
         kind = kind_of(value)
         if kind == "str" and self.choices:
-            return value in self.choices
+            return self._spelt(value) in map(self._spelt, self.choices)
         return kind in self.kinds or (kind == "int" and "float" in self.kinds)
+
+    def _spelt(self, text: str) -> str:
+        text = text.lower() if "ignore_case" in self.spellings else text
+        return text.replace("-", "_") if "dashes" in self.spellings else text
 
     def __str__(self) -> str:
         if self.choices:

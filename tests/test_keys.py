@@ -25,7 +25,8 @@ stages:
     runtime: {devices: "0"}
     default_sampling_params: {temperature: 0.5}
   - stage_id: 1
-    default_sampling_params: {anything: 1}
+    parallel_config: {ulysses_degree: 2}
+    default_sampling_params: {num_inference_steps: 1}
 platforms:
   npu:
     stages:
@@ -53,6 +54,7 @@ def test_every_block_in_the_order_in_which_it_is_written(blocks: list[Block]) ->
         ("config", "`pass_config` of stage 0", 0, None),
         ("params", "`default_sampling_params` of stage 0", 0, None),
         ("stage", "stage 1", 1, None),
+        ("parallel", "`parallel_config` of stage 1", 1, None),
         ("params", "`default_sampling_params` of stage 1", 1, None),
         ("platform", "the npu block", None, "npu"),
         ("stage", "stage 0", 0, "npu"),
@@ -69,10 +71,24 @@ def test_the_keys_that_a_block_may_have(blocks: list[Block]) -> None:
     assert "stage_id" not in (known["`engine_args` of stage 0", None] or ())
 
 
-def test_a_diffusion_stages_sampling_parameters_are_free(blocks: list[Block]) -> None:
-    free = [block.what for block in blocks if block.known is None]
-    assert "`default_sampling_params` of stage 1" in free
-    assert "`default_sampling_params` of stage 0" not in free
+def test_a_diffusion_stage_has_sampling_parameters_of_its_own(blocks: list[Block]) -> None:
+    text, diffusion = (block.known or frozenset() for block in blocks if block.place == "params")
+    assert "temperature" in text - diffusion
+    assert "num_inference_steps" in diffusion - text
+
+
+def test_where_the_kind_of_stage_is_not_known_its_sampling_parameters_are_free(profile_file: WriteProfile) -> None:
+    profile = load(profile_file("stages: [{stage_id: 0, default_sampling_params: {anything: 1}}]\n"))
+    blocks = list(blocks_of(profile.chain.documents[0], Subject(profile, None)))
+    assert [block.known for block in blocks if block.place == "params"] == [None]
+
+
+def test_parallel_config_takes_what_the_kind_of_stage_takes(blocks: list[Block]) -> None:
+    (parallel,) = (block for block in blocks if block.place == "parallel")
+    assert parallel.known is not None
+    assert "ulysses_degree" in parallel.known
+    assert "data_parallel_rank" not in parallel.known
+    assert parallel.types["ulysses_degree"].kinds == {"int", "none"}
 
 
 def test_kinds_of_stages_take_different_keys(blocks: list[Block]) -> None:

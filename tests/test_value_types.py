@@ -82,3 +82,10 @@ def test_values_that_are_not(annotation: str, values: list[object]) -> None:
 )
 def test_the_kind_of_a_value(value: object, kind: str) -> None:
     assert kind_of(value) == kind
+
+
+def test_choices_that_may_be_spelt_in_several_ways() -> None:
+    backend = ValueType(frozenset({"str"}), ("deep_gemm", "auto"), frozenset({"ignore_case", "dashes"}))
+    assert [text for text in ("Deep-GEMM", "deep_gemm", "AUTO") if not backend.admits(text)] == []
+    assert not backend.admits("deepgemm")
+    assert not ValueType(frozenset({"str"}), ("auto",)).admits("AUTO")

@@ -44,11 +44,15 @@ class DeploySchema(NamedTuple):
     execution_types: Mapping[str, Mapping[str, Any]]
     session_modes: tuple[str, ...]
     owners: Mapping[str, frozenset[str]]
+    parallel_owners: Mapping[str, frozenset[str]]
+    ignored_keys: Mapping[str, frozenset[str]]
     connector_classes: frozenset[str]
     connector_keys: frozenset[str]
     connector_extra_keys: frozenset[str]
     edge_keys: frozenset[str]
     sampling_params: Mapping[str, Field]
+    diffusion_sampling_params: Mapping[str, Field]
+    pooling_params: Mapping[str, Field]
 
 
 @functools.cache
@@ -68,13 +72,21 @@ def deploy_schema() -> DeploySchema:
         v2_refused_on=frozenset(raw["model_runner_v2_refused_on"]),
         execution_types=raw["execution_types"],
         session_modes=tuple(raw["session_modes"]),
-        owners={kind: frozenset(keys["stage"]) for kind, keys in raw["owners"].items()},
+        owners=_by_kind(raw["owners"], "stage"),
+        parallel_owners=_by_kind(raw["owners"], "parallel_config"),
+        ignored_keys=_by_kind(raw["owners"], "ignored"),
         connector_classes=frozenset(raw["connectors"]),
         connector_keys=frozenset(raw["connector_entry_keys"]),
         connector_extra_keys=frozenset(raw["connector_extra_keys"]),
         edge_keys=frozenset(raw["edge_keys"]),
         sampling_params=_fields(raw["sampling_params"]),
+        diffusion_sampling_params=_fields(raw["diffusion_sampling_params"]),
+        pooling_params=_fields(raw["pooling_params"]),
     )
+
+
+def _by_kind(owners: Mapping[str, Mapping[str, list[str]]], part: str) -> dict[str, frozenset[str]]:
+    return {kind: frozenset(keys[part]) for kind, keys in owners.items()}
 
 
 def _fields(entries: list[dict[str, Any]]) -> dict[str, Field]:

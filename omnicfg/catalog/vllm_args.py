@@ -81,17 +81,17 @@ def value_type(type_: Any) -> ValueType:
     members = type_["any_of"] if isinstance(type_, dict) and "any_of" in type_ else [type_]
     kinds: set[str] = set()
     choices: list[str] = []
+    spellings: set[str] = set()
     for member in members:
         if isinstance(member, dict) and "choices" in member:
             kinds |= {kind_of(choice) for choice in member["choices"]}
-            # Choices that may be spelt in several ways are not told apart here.
-            choices += [] if len(member) > 1 else [choice for choice in member["choices"] if isinstance(choice, str)]
+            choices += [choice for choice in member["choices"] if isinstance(choice, str)]
+            spellings |= set(member) - {"choices"}
         else:
             kinds.add(_KINDS[member if isinstance(member, str) else next(key for key in member if key in _KINDS)])
-    is_open = "str" in members or any(
-        isinstance(member, dict) and ("str" in member or len(member) > 1) for member in members
-    )
-    return ValueType(frozenset(kinds), () if is_open else tuple(choices))
+    if "str" in members or any(isinstance(member, dict) and "str" in member for member in members):
+        return ValueType(frozenset(kinds))
+    return ValueType(frozenset(kinds), tuple(choices), frozenset(spellings))
 
 
 _KINDS: Final = {

@@ -11,6 +11,7 @@ from typing import Any
 from omnicfg.export import source
 from omnicfg.export.jsonable import jsonable
 from omnicfg.export.omni_connectors import connector_entry_keys, connector_extra_keys, edge_keys
+from omnicfg.export.omni_ignored import ignored
 
 # The order in which omnicfg lists platforms; checked against the packages below vllm_omni/platforms.
 PLATFORMS = ("cuda", "npu", "rocm", "xpu", "musa")
@@ -143,6 +144,8 @@ def _platforms_without_v2() -> list[str]:
 def _owners() -> dict[str, dict[str, list[str]]]:
     """Execution type → the stage keys, and the ``parallel_config`` keys, that the typed config accepts there.
 
+    ``ignored`` are those of the stage keys that it accepts and then does nothing with.
+
     Each is asked of upstream's own check, one key at a time, so that aliases and exceptions come out as they
     are. The keys are those that reach the engine of a stage: its flat keys (but for the reserved ones),
     ``engine_args`` and ``engine_extras`` alike.
@@ -150,13 +153,15 @@ def _owners() -> dict[str, dict[str, list[str]]]:
     from vllm_omni.config.stage_config import StageExecutionType
 
     candidates = _candidate_keys()
-    return {
-        execution_type.value: {
-            "stage": sorted(key for key in candidates if _accepts(execution_type, key)),
+    owners = {}
+    for execution_type in StageExecutionType:
+        accepted = sorted(key for key in candidates if _accepts(execution_type, key))
+        owners[execution_type.value] = {
+            "stage": accepted,
             "parallel_config": sorted(key for key in candidates if _accepts_parallel(execution_type, key)),
+            "ignored": ignored(execution_type, accepted),
         }
-        for execution_type in StageExecutionType
-    }
+    return owners
 
 
 def _candidate_keys() -> set[str]:

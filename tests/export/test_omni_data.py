@@ -235,3 +235,17 @@ def test_platforms_runners_and_schedulers() -> None:
     schedulers = {name: kind["scheduler"] for name, kind in DEPLOY["execution_types"].items()}
     assert schedulers["llm_ar"]["sync"] != schedulers["llm_ar"]["async"]
     assert schedulers["diffusion"] == {"sync": None, "async": None}
+
+
+# ------------------------------------------------------------------------------------------------ ignored keys
+def test_what_a_kind_of_stage_ignores_is_accepted_there() -> None:
+    for kind, keys in OWNERS.items():
+        assert set(keys["ignored"]) < set(keys["stage"]), kind
+        assert {"final_output", "num_gpus"} <= set(keys["ignored"])
+
+
+def test_what_the_shipped_stages_are_tuned_with_is_not_ignored() -> None:
+    read_by_all = {"devices", "dtype", "enforce_eager", "gpu_memory_utilization", "max_model_len", "max_num_seqs"}
+    for keys in OWNERS.values():
+        assert not read_by_all & set(keys["ignored"])
+    assert "async_scheduling" in set(OWNERS["diffusion"]["ignored"]) - set(OWNERS["llm_ar"]["ignored"])

@@ -92,4 +92,5 @@ def test_the_rules() -> None:
         "OC601": "device-memory",
         "OC602": "device-count",
         "OC603": "batch-size",
+        "OC701": "ignored-key",
     }

@@ -7,6 +7,7 @@ import pytest
 import omnicfg
 from tests.conftest import WriteProfile
 from tests.rules.checked import findings, told
+from tests.rules.places import PLACES, set_at, wrong_file
 
 HEAD = "pipeline: qwen3_tts\nasync_chunk: false\n"
 
@@ -141,3 +142,30 @@ def test_the_bundled_engine_takes_the_args_of_its_newer_vllm(profile_file: Write
     profile = profile_file(HEAD + "stages: [{stage_id: 0, jit_monitor_mode: warn}]\n")
     assert len(findings(profile, "OC101")) == 1
     assert findings(profile, "OC101", engine="bundled") == []
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_misspelt_sampling_parameter_in_every_place_once(profile_file: WriteProfile, place: str) -> None:
+    found = set_at(place, profile_file, "default_sampling_params", "{temprature: 1}")
+    assert [(one.code, one.help) for one in found] == [("OC101", "Did you mean `temperature`?")]
+    assert found[0].path.endswith(wrong_file(place))
+
+
+def test_parallel_config_of_each_kind_of_stage(profile_file: WriteProfile) -> None:
+    text = "pipeline: glm_image\nasync_chunk: false\nstages:\n"
+    text += "  - {stage_id: 0, parallel_config: {ulysses_degree: 2}}\n"
+    text += "  - {stage_id: 1, parallel_config: {ulyses_degree: 2}}\n"
+    assert told(profile_file(text), "OC101") == [
+        (4, 37, "unknown key `ulysses_degree` in `parallel_config` of stage 0"),
+        (5, 37, "unknown key `ulyses_degree` in `parallel_config` of stage 1"),
+    ]
+
+
+def test_the_sampling_parameters_of_a_diffusion_stage_and_of_a_pooling_stage(profile_file: WriteProfile) -> None:
+    text = "pipeline: glm_image\nasync_chunk: false\nstages:\n"
+    text += "  - {stage_id: 0, default_pooling_params: {tsak: embed}}\n"
+    text += "  - {stage_id: 1, default_sampling_params: {num_inference_step: 2, extra_args: {anything: 1}}}\n"
+    assert told(profile_file(text), "OC101") == [
+        (4, 44, "unknown key `tsak` in `default_pooling_params` of stage 0"),
+        (5, 45, "unknown key `num_inference_step` in `default_sampling_params` of stage 1"),
+    ]

@@ -64,6 +64,10 @@ GROUPS = (
         _about("OC601", r"^minicpmo_4_5_8x4090_stage1_replicas\.yaml "),
     ),
     Group(
+        "Says that the stage owns the tokenizer, which its pipeline denies; the pipeline decides.",
+        _about("OC701", r"^hunyuan.image.3.*\.yaml .*`is_comprehension` in stage 0"),
+    ),
+    Group(
         "Names no pipeline and is no pipeline's default file: upstream takes the pipeline from the served model, "
         "which these files alone cannot tell.",
         _about("OC013", ""),

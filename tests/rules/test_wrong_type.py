@@ -135,3 +135,23 @@ def test_text_that_a_shell_takes_the_quotes_from(profile_file: WriteProfile) -> 
     assert told_on_the_command_line.help == "Write the value as `'\"0\"'`; the shell takes the outer quotes away."
     (told_by_the_api,) = findings(profile, "OC102", overrides={"stages.0.devices": 0})
     assert told_by_the_api.help == 'Write `devices: "0"`.'
+
+
+@pytest.mark.parametrize(
+    ("setting", "wrong"),
+    [
+        ("compilation_config: {cudagraph_mode: PIECEWISEE}", "`cudagraph_mode` in `compilation_config` of stage 0"),
+        ("attention_backend: FLASHATTN", "`attention_backend` in stage 0"),
+    ],
+)
+def test_a_choice_that_may_be_spelt_in_several_ways(profile_file: WriteProfile, setting: str, wrong: str) -> None:
+    (found,) = findings(profile_file(HEAD + f"stages:\n  - stage_id: 0\n    {setting}\n"), "OC102")
+    assert found.message.startswith(f"{wrong} is the text")
+    assert found.help is not None
+    assert found.help.startswith("Did you mean")
+
+
+@pytest.mark.parametrize("mode", ["piecewise", "PIECEWISE", "Full_And_Piecewise", 1])
+def test_any_spelling_of_a_choice_is_taken(profile_file: WriteProfile, mode: object) -> None:
+    text = HEAD + f"stages:\n  - {{stage_id: 0, compilation_config: {{cudagraph_mode: {mode}}}}}\n"
+    assert told(profile_file(text), "OC102") == []
