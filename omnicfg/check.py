@@ -4,27 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from omnicfg.catalog.library import find_profile
 from omnicfg.compiler import Profile, ProfileName, check_platform, compile_profile, load, names_of, pipeline_of
 from omnicfg.diagnostics import Diagnostic, Fix, Severity
 from omnicfg.errors import ResolveError, UsageError
 from omnicfg.near import did_you_mean
 from omnicfg.passes.override import Override, parse_overrides
 from omnicfg.passes.pipeline import guess_pipeline
+from omnicfg.review import reviewed
 from omnicfg.rule import DEFAULT_ENGINE, ENGINES, Rule, Subject, all_platforms, diagnostic, rule_modules, rule_of
+from omnicfg.settings import Settings
+from omnicfg.tree import LayerKind
 
 if TYPE_CHECKING:
     from omnicfg.policy.evaluate import Policies
 
 
-class Checked(NamedTuple):
-    """What a look at profiles found, and every file that was looked at, bases and overlays included, as it is named."""
+class Looked(NamedTuple):
+    """What a look at one profile found.
+
+    ``files`` says where every file lies that was looked at, bases and overlays included, by the names that findings
+    give them. ``whole`` are those of which nothing stayed unseen: a profile that compiles on every platform, or the
+    overlays on it, which may hide what the profile would show.
+    """
 
     findings: list[Diagnostic]
-    files: tuple[str, ...]
+    files: dict[str, Path]
+    whole: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What was found in all profiles, each finding once, and what was asked; ``policies`` are the codes of policies."""
+
+    findings: list[Diagnostic]
+    files: dict[str, Path]
+    whole: frozenset[str]
+    platforms: tuple[str, ...]
+    engine: str
+    overridden: bool
+    policies: frozenset[str] = frozenset()
 
 
 def validate(
@@ -40,12 +63,14 @@ def validate(
 ) -> list[Diagnostic]:
     """Every finding about one or more profiles, in the order of files and places; ``policies`` are policy files.
 
+    What a comment in a file suppresses is left out; configuration files are not looked at.
+
     A profile that cannot be compiled yields the reason as a diagnostic. Only requests that make no sense (an
     unknown platform, a profile that does not exist, an unreadable override or policy) raise
     :class:`~omnicfg.errors.OmnicfgError`.
     """
     platforms = all_platforms() if platform == "all" else (platform,)
-    return check(
+    checked = check(
         profiles,
         platforms,
         pipeline=pipeline,
@@ -54,7 +79,8 @@ def validate(
         engine=engine,
         model=model,
         policies=policies,
-    ).findings
+    )
+    return reviewed(checked, Settings())[0]
 
 
 def check(
@@ -78,13 +104,16 @@ def check(
         )
     parsed = parse_overrides(overrides)
     merger = Merger(platforms)
-    files: dict[str, None] = {}
+    files: dict[str, Path] = {}
+    whole: set[str] = set()
     with _asked(names_of(policies)) as asked:
         for profile in names:
             found = check_profile(profile, platforms, pipeline, layers, parsed, engine, model, asked)
             merger.add(profile, found.findings)
-            files |= dict.fromkeys(found.files)
-    return Checked(merger.merged(), tuple(files))
+            files |= found.files
+            whole.update(found.whole)
+        codes = frozenset(policy.id for policy in asked.policies) if asked else frozenset()
+    return Checked(merger.merged(), files, frozenset(whole), tuple(platforms), engine, bool(parsed), codes)
 
 
 def _asked(policies: Sequence[ProfileName]) -> AbstractContextManager[Policies | None]:
@@ -105,12 +134,13 @@ def check_profile(
     engine: str,
     model: Path | None,
     policies: Policies | None = None,
-) -> Checked:
+) -> Looked:
     """The findings about one profile, those of each platform apart."""
     try:
         profile = load(name, overlays)
     except ResolveError as error:
-        return Checked(list(error.diagnostics), (str(name),))
+        path, shown = find_profile(name if isinstance(name, str) else Path(name))
+        return Looked(list(error.diagnostics), {shown: path})
     found: list[Diagnostic] = []
     key = _pipeline(profile, pipeline, overrides, model, found)
     subject = Subject(profile, key, engine, overrides, model=model)
@@ -123,7 +153,9 @@ def check_profile(
     found += run_rules(subject)
     if policies is not None:
         found += policies.findings(subject)
-    return Checked(found, tuple(document.mark.file for document in profile.chain.documents))
+    overlaid = [each.mark.file for each in profile.chain.documents if each.layer.kind is LayerKind.OVERLAY]
+    whole = tuple(overlaid) or (profile.shown,)
+    return Looked(found, profile.chain.paths, whole if len(subject.plans) == len(platforms) else ())
 
 
 def _pipeline(

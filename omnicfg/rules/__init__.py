@@ -7,5 +7,7 @@ A rule's module holds ``RULE`` (its documentation) and one or more checks, each 
 ``check_profile(subject)``
     the merged profile before a platform is chosen;
 ``check_plan(plan, subject)``
-    the plan on one platform.
+    the plan on one platform;
+``check_suppression(judged)``
+    a comment that suppresses findings, once these are known.
 """

@@ -1,0 +1,47 @@
+"""OC901: a comment that is meant to suppress findings, and cannot be read as one that does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from omnicfg.diagnostics import Severity
+from omnicfg.near import near
+from omnicfg.rule import Finding, Rule
+from omnicfg.suppressions import WORDS, Judged
+
+RULE = Rule(
+    code="OC901",
+    name="malformed-suppression",
+    severity=Severity.WARNING,
+    what="A comment that begins like a suppression and is none: a misspelt word, or no codes in brackets.",
+    why=("It suppresses nothing. Suppressions without codes are not taken: they would hide what nobody has seen yet."),
+    bad="""\
+pipeline: qwen3_tts
+async_chunk: false
+stages:
+  - stage_id: 0
+    max_num_seqs: 8  # omnicfg: ignore because eight callers is what we sell
+""",
+    good="""\
+pipeline: qwen3_tts
+async_chunk: false
+stages:
+  - stage_id: 0
+    max_num_seqs: 8
+    max_num_batched_tokens: 4  # omnicfg: ignore[OC603] because this profile is only ever compiled
+""",
+)
+
+
+def check_suppression(judged: Judged) -> Iterator[Finding]:
+    """Both words of which there are none, and brackets that are missing or empty."""
+    suppression = judged.suppression
+    if not suppression.is_malformed:
+        return
+    word = suppression.word if suppression.word in WORDS else near(suppression.word, WORDS)
+    yield Finding(
+        suppression.mark,
+        "this comment suppresses nothing: "
+        + ("it names no codes" if suppression.word in WORDS else f"there is no `omnicfg: {suppression.word}`"),
+        f"Write `# omnicfg: {word}[CODE] because REASON`.",
+    )
