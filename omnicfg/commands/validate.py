@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from omnicfg.commands._fixing import DIFF, FIX, UNSAFE, check_fixing, fixed, shown
 from omnicfg.commands._options import ENGINE, MODEL_DIR, OVERLAYS, PIPELINE, PLATFORM, SETTINGS, profile_names
 from omnicfg.commands._outputs import format_names, outputs_of, put_out
 from omnicfg.commands._plans import platforms_of
@@ -43,25 +44,39 @@ def run(
     policies: POLICIES = None,
     formats: FORMATS = None,
     fail_on: FAIL_ON = "error",
+    fix: FIX = False,
+    diff: DIFF = False,
+    unsafe_fixes: UNSAFE = False,
 ) -> int:
     """Exit code: 1 where there is a finding as bad as ``fail_on``, else 0. A path that does not exist is trouble."""
     from omnicfg.check import check
     from omnicfg.diagnostics import Severity
-    from omnicfg.review import Report
+    from omnicfg.review import Report, reviewed
+    from omnicfg.settings import Settings
 
-    outputs = outputs_of(formats or ["text"])
+    outputs = outputs_of(formats or (["text"] if not diff else []))
+    check_fixing(fix, diff, unsafe_fixes, outputs)
     platforms = platforms_of(platform)
     profiles = list(profiles_in(paths or [Path()]))
-    checked = check(
-        profiles,
-        platforms,
-        pipeline=pipeline,
-        overlays=overlays or (),
-        overrides=settings,
-        engine=engine,
-        model=model,
-        policies=policies or (),
-    )
-    report = Report(checked.findings, tuple(map(str, profiles)), Severity(fail_on))
+
+    def review() -> Report:
+        checked = check(
+            profiles,
+            platforms,
+            pipeline=pipeline,
+            overlays=overlays or (),
+            overrides=settings,
+            engine=engine,
+            model=model,
+            policies=policies or (),
+        )
+        findings, suppressed = reviewed(checked, Settings())
+        return Report(findings, tuple(map(str, profiles)), Severity(fail_on), suppressed)
+
+    named = [*(paths or [Path()]), *(overlays or ())]
+    differs = diff and shown(review, named, unsafe_fixes)
+    if fix and not diff:
+        fixed(review, named, unsafe_fixes)
+    report = review()
     put_out(report, outputs)
-    return report.exit_code
+    return report.exit_code or int(differs)
