@@ -41,12 +41,13 @@ class Change(NamedTuple):
 class Mended:
     """What fixes make of files: nothing is written yet.
 
-    ``findings`` are gone with the changes; ``elsewhere`` counts, by file, the findings that have a fix in a file that
-    was not named.
+    ``findings`` are gone with the changes; ``unsafe`` have only a fix that was not asked for; ``elsewhere`` counts, by
+    file, those whose fix is in a file that was not named.
     """
 
     changes: tuple[Change, ...]
     findings: int
+    unsafe: int
     elsewhere: dict[str, int]
 
     def write(self) -> None:
@@ -83,6 +84,7 @@ def mend(check: Check, files: Iterable[Path], *, unsafe: bool = False, texts: Bu
     return Mended(
         tuple(change for change in changes if change.before != change.after),
         mender.mended,
+        sum(mender.is_named(each.fix) and not mender.is_wanted(each.fix) for each in left),
         dict(Counter(each.path for each in left if mender.is_wanted(each.fix) and not mender.is_named(each.fix))),
     )
 
