@@ -40,6 +40,9 @@ ENGINE = Annotated[
 HOST = Annotated[str, Option("--host", help="The address to listen on.")]
 PORT = Annotated[int, Option("--port", min=0, max=65535, help="The port to listen on; 0 takes a free one.")]
 API_KEY = Annotated[str | None, Option("--api-key", envvar="OMNICFG_API_KEY", help="A key that clients have to send.")]
+RESTART = Annotated[
+    int, Option("--restart", metavar="N", min=0, max=1000, help="Start a server that dies again, so often in a row.")
+]
 DRY_RUN = Annotated[bool, Option("--dry-run", help="Print what would be started, and start nothing.")]
 
 
@@ -54,6 +57,7 @@ def run(
     port: PORT = 8091,
     engine: ENGINE = "bundled",
     api_key: API_KEY = None,
+    restart: RESTART = 0,
     dry_run: DRY_RUN = False,
 ) -> int:
     """0 once it was stopped, 1 where the profile has errors; raises where nothing can be started or the server dies."""
@@ -73,7 +77,7 @@ def run(
     builtin = models.is_builtin(reference)
     checkpoint = str(models.location(reference)) if builtin else _checkpoint(reference)
     name = reference.removeprefix(models.PREFIX)
-    request = Request(plan, checkpoint, name, host, port, api_key, _config(reference, checkpoint, plan))
+    request = Request(plan, checkpoint, name, host, port, api_key, _config(reference, checkpoint, plan), restart)
     machine = this_machine()
     preflight.require(chosen.refusals(request))
     if dry_run:

@@ -20,6 +20,7 @@ class Request:
     """What to serve and where. ``model`` is a directory or a hub id, ``model_name`` what clients call it.
 
     ``config`` is the ``config.json`` of the first stage's checkpoint; ``None`` where it cannot be had before the start.
+    A server that dies is started again up to ``restarts`` times in a row.
     """
 
     plan: Plan
@@ -29,6 +30,7 @@ class Request:
     port: int
     api_key: str | None = None
     config: Mapping[str, Any] | None = None
+    restarts: int = 0
 
 
 @dataclass(frozen=True, slots=True)

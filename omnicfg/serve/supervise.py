@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType, TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from omnicfg.errors import ServeError
 from omnicfg.serve.launch import Launch
@@ -29,6 +29,10 @@ _STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _POLL_S: Final = 0.25
 _NOTICE_S: Final = 10.0
 _LEFTOVERS_S: Final = 3.0
+_FIRST_PAUSE_S: Final = 1.0
+_LONGEST_PAUSE_S: Final = 30.0
+_STEADY_S: Final = 300.0
+"""A server that has answered for so long is not one that dies again and again."""
 _PR_SET_PDEATHSIG: Final = 1
 
 Say = Callable[[str], None]
@@ -64,26 +68,75 @@ class Address:
             connection.close()
 
 
-def supervise(launch: Launch, address: Address, ready: Say, notice: Say, grace_s: float) -> None:
+def supervise(launch: Launch, address: Address, ready: Say, notice: Say, grace_s: float, restarts: int = 0) -> None:
     """Runs the launch until someone stops it (SIGINT, SIGTERM, SIGHUP); then nothing of it is left.
 
     ``ready`` is told the URL once the server answers; ``notice`` is told what goes on meanwhile. When asked
-    to stop, the server has ``grace_s`` seconds to finish; a second signal ends it at once. Raises
-    :class:`ServeError` where it ends by itself, before or after it was ready.
+    to stop, the server has ``grace_s`` seconds to finish; a second signal ends it at once.
+
+    A server that has answered and ends by itself is started again up to ``restarts`` times in a row, after pauses that
+    double. Raises :class:`ServeError` where it ends by itself otherwise.
     """
+    again = _Restarts(restarts)
     with _Signals() as signals:
-        process = _start(launch)
-        try:
-            if _until_ready(process, address, signals, notice):
-                ready(address.url)
-                while not signals.stopping and process.poll() is None:
-                    signals.wait(None)
-            if not signals.stopping:
-                raise ServeError(f"the server {_ending(process.wait())}; its own messages are above")
-            notice("stopping")
-            _stop(process, signals, grace_s)
-        finally:
-            _end_session(process)
+        while (end := _run(launch, address, signals, ready, notice, grace_s)) is not None:
+            pause_s = again.pause_s(end.answered_s)
+            if pause_s is None:
+                raise ServeError(f"the server {_ending(end.status)}{again.told}; its own messages are above")
+            notice(f"the server {_ending(end.status)}; starting it again in {pause_s:g} s")
+            if signals.stopped_within(pause_s):
+                return
+
+
+class _End(NamedTuple):
+    """How a server ended by itself: its status, and for how long it had answered (``None``: never)."""
+
+    status: int
+    answered_s: float | None
+
+
+class _Restarts:
+    """How often a server is started again. One that has answered for long enough has all attempts before it."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._used = 0
+        self._ever_answered = False
+
+    @property
+    def told(self) -> str:
+        """What to say of the attempts so far."""
+        return f" after {self._used} restart{'s' if self._used > 1 else ''}" if self._used else ""
+
+    def pause_s(self, answered_s: float | None) -> float | None:
+        """How long to wait before the next attempt; ``None`` where there is none left, or it has never answered."""
+        self._ever_answered = self._ever_answered or answered_s is not None
+        if (answered_s or 0) >= _STEADY_S:
+            self._used = 0
+        if not self._ever_answered or self._used >= self._limit:
+            return None
+        self._used += 1
+        return min(_FIRST_PAUSE_S * 2.0 ** (self._used - 1), _LONGEST_PAUSE_S)
+
+
+def _run(launch: Launch, address: Address, signals: _Signals, ready: Say, notice: Say, grace_s: float) -> _End | None:
+    """One life of the server; ``None`` where it was stopped."""
+    process = _start(launch)
+    answers_since = None
+    try:
+        if _until_ready(process, address, signals, notice):
+            answers_since = time.monotonic()
+            ready(address.url)
+            while not signals.stopping and process.poll() is None:
+                signals.wait(None)
+        if not signals.stopping:
+            answered_s = None if answers_since is None else time.monotonic() - answers_since
+            return _End(process.wait(), answered_s)
+        notice("stopping")
+        _stop(process, signals, grace_s)
+        return None
+    finally:
+        _end_session(process)
 
 
 def _until_ready(process: subprocess.Popen[bytes], address: Address, signals: _Signals, notice: Say) -> bool:
@@ -148,6 +201,13 @@ class _Signals:
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         if number != signal.SIGCHLD:
             self.stops += 1
+
+    def stopped_within(self, timeout_s: float) -> bool:
+        """Whether a stop signal comes within so many seconds; returns as soon as it does."""
+        deadline = time.monotonic() + timeout_s
+        while not self.stopping and (left := deadline - time.monotonic()) > 0:
+            self.wait(left)
+        return self.stopping
 
     def wait(self, timeout_s: float | None) -> None:
         """Returns after the next signal, or after ``timeout_s`` seconds."""

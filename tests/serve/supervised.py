@@ -10,11 +10,11 @@ from omnicfg.serve.launch import Launch
 from omnicfg.serve.supervise import Address, Say, supervise
 
 
-def main(port: int, grace_s: float, behaviours: list[str]) -> int:
+def main(port: int, grace_s: float, restarts: int, behaviours: list[str]) -> int:
     server = Path(__file__).with_name("fake_server.py")
     launch = Launch((sys.executable, str(server), str(port), *behaviours))
     try:
-        supervise(launch, Address("127.0.0.1", port), _say("ready"), _say("notice"), grace_s)
+        supervise(launch, Address("127.0.0.1", port), _say("ready"), _say("notice"), grace_s, restarts)
     except ServeError as error:
         print("error", error, flush=True)
         return 2
@@ -26,4 +26,4 @@ def _say(kind: str) -> Say:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]))
+    sys.exit(main(int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]))

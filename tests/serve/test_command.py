@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ def cpu_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(machine, "this_machine", lambda: CPU)
     monkeypatch.setattr("omnicfg.serve.preflight.broken_companions", list)
+    monkeypatch.setattr("omnicfg.serve.preflight.plugin_problems", list)
     monkeypatch.setattr(models, "materialize", lambda model: pytest.fail("a model was made"))
     monkeypatch.setattr("subprocess.Popen.__init__", lambda *_, **__: pytest.fail("a process was started"))
 
@@ -75,10 +77,22 @@ def test_all_that_is_missing_is_told_at_once(taken_port: int) -> None:
     assert "there is no model `./nowhere`" in found[1]
 
 
+def test_a_model_directory_tells_which_hidden_states_are_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = {"architectures": ["Foo"], "talker_config": {"accept_hidden_layer": 7}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert run(["serve", "qwen3_omni_moe", "--model", str(tmp_path), "--dry-run"]) == 0
+    out, err = capsys.readouterr()
+    assert '"architectures": ["PayloadFoo"]' in out
+    assert "hidden states (layer 7) of requests that ask for them are at " in err
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["qwen3_omni_moe"], "has no model of its own"),
+        (["tiny-omni", "--restart", "-1"], "`--restart` is -1"),
         (["tiny-omni", "--model", "builtin:other"], "no built-in model `other`"),
         (["tiny-omni", "--engine", "other"], "`--engine` cannot be `other`"),
         (["tiny-omni", "--platform", "tpu"], "unknown platform `tpu`"),

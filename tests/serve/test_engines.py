@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -193,7 +194,7 @@ class TestRows:
         self, listed: str | None, loaded: str | None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.delenv("VLLM_PLUGINS", raising=False)
-        own = {} if listed is None else {"stages__0__env": {"VLLM_PLUGINS": listed}}
+        own: dict[str, Any] = {} if listed is None else {"stages__0__env": {"VLLM_PLUGINS": listed}}
         env = bundled.launch(request("qwen3_omni_moe", **own), FOUR_GPUS).env
         assert env.get("VLLM_PLUGINS") == (loaded or listed)
 
@@ -253,6 +254,11 @@ class TestVllmOmni:
     def test_a_pipeline_of_our_own_is_refused(self) -> None:
         assert [refusal.message for refusal in vllm_omni.refusals(request())] == ["vLLM-Omni has no pipeline tiny_omni"]
         assert list(vllm_omni.refusals(request("qwen3_omni_moe"))) == []
+
+    def test_nobody_is_left_to_start_it_again(self) -> None:
+        asked = replace(request("qwen3_omni_moe"), restarts=3)
+        assert ["takes this process's place" in refusal.message for refusal in vllm_omni.refusals(asked)] == [True]
+        assert refusals(asked) == []
 
     @pytest.mark.parametrize(
         ("installed", "message"),

@@ -15,7 +15,7 @@ import pytest
 
 from omnicfg.serve.preflight import free_port
 from omnicfg.serve.processes import children, session_members
-from omnicfg.serve.supervise import Address
+from omnicfg.serve.supervise import Address, _Restarts
 
 Start = Callable[..., "Supervised"]
 
@@ -23,10 +23,11 @@ Start = Callable[..., "Supervised"]
 class Supervised:
     """A running ``supervised.py`` and what it has printed."""
 
-    def __init__(self, log: Path, grace_s: float, behaviours: tuple[str, ...]) -> None:
+    def __init__(self, log: Path, grace_s: float, restarts: int, behaviours: tuple[str, ...]) -> None:
         self.log = log
         self.port = free_port("127.0.0.1")
-        command = [sys.executable, "-m", "tests.serve.supervised", str(self.port), str(grace_s), *behaviours]
+        options = [str(self.port), str(grace_s), str(restarts)]
+        command = [sys.executable, "-m", "tests.serve.supervised", *options, *behaviours]
         with log.open("w") as out:
             self.process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
 
@@ -55,8 +56,8 @@ class Supervised:
 def start(tmp_path: Path) -> Iterator[Start]:
     started: list[Supervised] = []
 
-    def begin(*behaviours: str, grace_s: float = 10) -> Supervised:
-        started.append(Supervised(tmp_path / f"log{len(started)}", grace_s, behaviours))
+    def begin(*behaviours: str, grace_s: float = 10, restarts: int = 0) -> Supervised:
+        started.append(Supervised(tmp_path / f"log{len(started)}", grace_s, restarts, behaviours))
         return started[-1]
 
     yield begin
@@ -145,6 +146,40 @@ def test_a_server_that_dies_later_is_an_error(start: Start) -> None:
     assert server.process.wait(timeout=20) == 2
     assert "was killed by SIGKILL" in server.output
     assert is_gone(server.helper())
+
+
+def test_a_server_that_dies_is_started_again_as_often_as_asked(start: Start) -> None:
+    server = start("dies-when-ready", restarts=2)
+    assert server.process.wait(timeout=40) == 2
+    assert server.output.count("ready http") == 3
+    pauses = re.findall(r"was killed by SIGKILL; starting it again in (\S+) s", server.output)
+    assert pauses == ["1", "2"]
+    assert "error the server was killed by SIGKILL after 2 restarts" in server.output.replace("OC000 ", "")
+    helpers = re.findall(r"^helper (\d+)$", server.output, re.MULTILINE)
+    assert [is_gone(int(helper)) for helper in helpers] == [True] * 3
+
+
+def test_a_server_that_has_never_answered_is_not_started_again(start: Start) -> None:
+    server = start("dies-early", restarts=5)
+    assert server.process.wait(timeout=20) == 2
+    assert "starting it again" not in server.output
+
+
+def test_it_can_be_stopped_between_two_attempts(start: Start) -> None:
+    server = start("dies-when-ready", restarts=9)
+    server.wait_for("starting it again in 4 s")
+    assert server.stop() == 0
+
+
+def test_attempts_count_anew_for_a_server_that_has_answered_for_long() -> None:
+    again = _Restarts(3)
+    assert [again.pause_s(1), again.pause_s(None), again.pause_s(1), again.pause_s(1)] == [1, 2, 4, None]
+    assert [again.pause_s(1000), again.pause_s(1)] == [1, 2]
+
+
+def test_pauses_have_a_limit() -> None:
+    again = _Restarts(10)
+    assert [again.pause_s(1) for _ in range(7)] == [1, 2, 4, 8, 16, 30, 30]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent has died")

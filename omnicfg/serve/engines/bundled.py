@@ -119,7 +119,7 @@ def start(launch: Launch, request: Request, ready: Say, notice: Say) -> None:
     drain_s = _first(request).arg("shutdown_timeout")
     grace_s = float((DRAIN_S if drain_s is None else drain_s) + _EXIT_S)
     with private(launch.directory) if launch.directory else contextlib.nullcontext():
-        supervise(launch, Address.of(request.host, request.port), ready, notice, grace_s)
+        supervise(launch, Address.of(request.host, request.port), ready, notice, grace_s, request.restarts)
 
 
 def rows_socket(request: Request) -> Path | None:

@@ -23,7 +23,9 @@ from omnicfg.serve.supervise import Say
 
 
 def refusals(request: Request) -> Iterator[Diagnostic]:
-    """A pipeline that only omnicfg has."""
+    """A pipeline that only omnicfg has; restarts of a process that is no child of ours."""
+    if request.restarts:
+        yield problem("vLLM-Omni takes this process's place, so nobody could start it again", "leave `--restart` out")
     if pipelines()[request.plan.pipeline]["source"]["file"].startswith("profiles/"):
         yield problem(f"vLLM-Omni has no pipeline {request.plan.pipeline}", "use --engine bundled")
 
