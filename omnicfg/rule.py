@@ -21,6 +21,7 @@ from omnicfg.tree import Mapping, Mark
 
 if TYPE_CHECKING:
     from omnicfg.edits import Text
+    from omnicfg.losses import Losses
 
 DEFAULT_ENGINE: Final = "vllm-omni"
 ENGINES: Final = ("vllm-omni", "bundled")
@@ -30,7 +31,8 @@ ENGINES: Final = ("vllm-omni", "bundled")
 class Rule:
     """A rule's own page: ``bad`` and ``good`` are whole profiles of the pipeline that ``bad`` names.
 
-    They are checked for ``engine``.
+    They are checked for ``engine``, beside a ``base.yaml`` of the text ``base`` where there is one, and with
+    ``settings`` or ``good_settings`` as ``--set``.
     """
 
     code: str
@@ -41,6 +43,9 @@ class Rule:
     bad: str
     good: str
     engine: str = DEFAULT_ENGINE
+    base: str = ""
+    settings: tuple[str, ...] = ()
+    good_settings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,13 @@ class Subject:
         """The files as they were written, and each override that a plan was compiled with as if it were a file."""
         overrides = self.overrides if self.plans else ()
         return [*self.profile.chain.documents, *map(document_of, overrides)]
+
+    @functools.cached_property
+    def losses(self) -> Losses:
+        """What the profile says in vain."""
+        from omnicfg.losses import Losses
+
+        return Losses(self.profile, tuple(self.overrides))
 
     @property
     def vllm_version(self) -> str:

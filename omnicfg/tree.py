@@ -53,10 +53,11 @@ class Mark(NamedTuple):
 
 
 class Beaten(NamedTuple):
-    """A setting that lost: its node (with its own layer and mark) and why it lost."""
+    """A setting that lost: its node (with its own layer and mark), why it lost, and what it lost against."""
 
     node: Node
     reason: str
+    by: Node | None = None
 
 
 class Node:
@@ -209,7 +210,7 @@ def relabel(node: Node, layer: Layer) -> Node:
     """The same tree, contributed by another layer (a platform block lies in a file but is a layer of its own)."""
     copy = node.copy()
     copy.layer = layer
-    copy.beaten = tuple(Beaten(relabel(beaten.node, layer), beaten.reason) for beaten in node.beaten)
+    copy.beaten = tuple(beaten._replace(node=relabel(beaten.node, layer)) for beaten in node.beaten)
     if isinstance(copy, Mapping):
         copy.items = {key: relabel(child, layer) for key, child in copy.items.items()}
     elif isinstance(copy, Sequence):
@@ -226,7 +227,7 @@ def over(winner: Node, loser: Node | None, reason: str) -> Node:
     if loser is None:
         return winner
     topped = winner.copy()
-    topped.beaten = (*winner.beaten, Beaten(_without_history(loser), reason), *loser.beaten)
+    topped.beaten = (*winner.beaten, Beaten(_without_history(loser), reason, winner), *loser.beaten)
     if isinstance(topped, Mapping) and isinstance(loser, Mapping):
         for key, child in topped.items.items():
             previous = loser.items.get(key)

@@ -97,6 +97,13 @@ def _fields(entries: list[dict[str, Any]]) -> dict[str, Field]:
 
 
 @functools.cache
+def diffusion_arg_defaults() -> Mapping[str, Any]:
+    """The engine args of diffusion stages, each with upstream's default (a mapping for a nested config)."""
+    entries = load_json(f"{_DIRECTORY}/deploy.json")["diffusion_args"]
+    return {entry["name"]: entry.get("default") for entry in entries}
+
+
+@functools.cache
 def pipelines() -> Mapping[str, Mapping[str, Any]]:
     """Every pipeline by registry key: upstream's, and those that this project ships beside them."""
     known = dict(load_json(f"{_DIRECTORY}/pipelines.json")["pipelines"])

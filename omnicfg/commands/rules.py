@@ -44,7 +44,7 @@ def _rules() -> list[Rule]:
 
 
 def _entry(rule: Rule) -> dict[str, Any]:
-    return {
+    entry = {
         "code": rule.code,
         "name": rule.name,
         "severity": rule.severity.value,
@@ -53,6 +53,8 @@ def _entry(rule: Rule) -> dict[str, Any]:
         "bad": rule.bad,
         "good": rule.good,
     }
+    settings = {"bad_settings": list(rule.settings), "good_settings": list(rule.good_settings)}
+    return {**entry, **({"base": rule.base} if rule.base else {}), **(settings if rule.settings else {})}
 
 
 def _refusals() -> list[dict[str, Any]]:
@@ -90,8 +92,10 @@ def _page(entry: dict[str, Any]) -> str:
     severity = style(entry["severity"], entry["severity"])
     parts = [f"{style('strong', entry['code'])} {entry['name']} ({severity})\n"]
     parts += ["\n" + "\n".join(wrap(entry[name], width)) + "\n" for name in ("what", "why") if name in entry]
-    for name in ("bad", "good"):
+    for name in ("base", "bad", "good"):
         if name in entry:
+            title = "base.yaml" if name == "base" else style(name, name.capitalize())
+            options = "".join(f" --set '{setting}'" for setting in entry.get(f"{name}_settings", ()))
             indented = "".join(f"    {line}".rstrip() + "\n" for line in entry[name].splitlines())
-            parts.append(f"\n{style('bad' if name == 'bad' else 'good', name.capitalize())}:\n\n{indented}")
+            parts.append(f"\n{title}{options and f', with{options}'}:\n\n{indented}")
     return "".join(parts)

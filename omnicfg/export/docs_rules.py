@@ -22,7 +22,9 @@ _FAMILIES: Final = {
     "6": "Resources",
     "7": "Side effects",
     "8": "Engine args",
+    "9": "Suppressions",
 }
+BASE: Final = "base.yaml"
 _MADE: Final = "<!-- Made by `python -m omnicfg.export.docs` from {source}. -->\n"
 _HEADERS: Final = ("code", "name", "severity", "what it finds")
 
@@ -51,12 +53,23 @@ def _rule_page(module: ModuleType) -> str:
         _MADE.format(source=f"omnicfg/rules/{name}.py"),
         f"Severity: {rule.severity.value}. {rule.what}\n",
         f"## Why\n\n{rule.why}\n",
+        *([f"## The base of both\n\n`{BASE}`:\n\n{fenced('yaml', rule.base)}"] if rule.base else []),
         f"## Bad\n\n{fenced('yaml', rule.bad)}",
-        console(("validate", PROFILE, *_engine(rule)), {PROFILE: rule.bad.encode()}),
+        console(("validate", PROFILE, *_engine(rule), *_settings(rule.settings)), _files_of(rule)),
         f"## Good\n\n{fenced('yaml', rule.good)}",
+        *([f"with `{' '.join(_settings(rule.good_settings))}`\n"] if rule.good_settings else []),
         "[All rules](index.md)\n",
     ]
     return "\n".join(parts)
+
+
+def _files_of(rule: Rule) -> dict[str, bytes]:
+    base = {BASE: rule.base.encode()} if rule.base else {}
+    return {PROFILE: rule.bad.encode(), **base}
+
+
+def _settings(settings: tuple[str, ...]) -> list[str]:
+    return [word for setting in settings for word in ("--set", setting)]
 
 
 def _engine(rule: Rule) -> tuple[str, ...]:

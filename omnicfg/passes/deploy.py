@@ -16,6 +16,9 @@ from omnicfg.refusals import refuse
 from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Scalar, Sequence, deep_merge, grow, over, plain
 
 _PARSED_ELSEWHERE: Final = frozenset({"stages", "platforms", "duplex_session", "model_runner", "active_stream_window"})
+ENGINE_ARGS_WIN: Final = "`engine_args` goes over the stage's own keys"
+RUNTIME_WINS: Final = "`runtime` goes over the stage's own keys"
+OWN_KEY_WINS: Final = "for keys outside the schema, the stage's own key goes over `engine_extras`"
 _OPTIONAL_BLOCKS: Final = ("default_sampling_params", "default_pooling_params", "output_connectors", "input_connectors")
 
 
@@ -175,7 +178,7 @@ def _flat_keys(entry: Mapping) -> Mapping:
     block = entry.items.get("engine_args")
     if block is None:
         return flat
-    return deep_merge(flat, expect_mapping(block, "engine_args"), "`engine_args` goes over the stage's own keys")
+    return deep_merge(flat, expect_mapping(block, "engine_args"), ENGINE_ARGS_WIN)
 
 
 def _runtime_block(entry: Mapping) -> Mapping:
@@ -190,7 +193,7 @@ def _runtime_block(entry: Mapping) -> Mapping:
 def _put_runtime(stage: Mapping, entry: Mapping, runtime: Mapping, name: str) -> None:
     field = deploy_schema().stage_fields[name]
     own, nested = entry.items.get(name), runtime.items.get(name)
-    node = own if nested is None else over(nested, own, "`runtime` goes over the stage's own keys")
+    node = own if nested is None else over(nested, own, RUNTIME_WINS)
     node = default_node(field) if node is None else node
     if name == "num_replicas":
         node = num_replicas(node, stage.value("stage_id"))
@@ -211,4 +214,4 @@ def _engine_extras(entry: Mapping, flat: Mapping) -> Mapping:
         base = Mapping({}, place.layer, place.mark, place.beaten)
     else:
         base = expect_mapping(explicit, "engine_extras")
-    return deep_merge(base, unknown, "for keys outside the schema, the stage's own key goes over `engine_extras`")
+    return deep_merge(base, unknown, OWN_KEY_WINS)

@@ -82,8 +82,8 @@ def _check_runner(tree: Mapping, platform: str) -> None:
         refuse(
             "runner-on-platform",
             runner.mark,
-            f"Model Runner V2 does not run on {platform}: its workers still move data by the older chunk transfer",
-            f"Set `model_runner: v1` under `platforms: {platform}:`.",
+            "Model Runner V2 does not run on this platform: its workers still move data by the older chunk transfer",
+            "Set `model_runner: v1` in the block of the platform, under `platforms:`.",
             platform=platform,
         )
 

@@ -8,18 +8,23 @@ from types import ModuleType
 import pytest
 
 import omnicfg
-from omnicfg.diagnostics import Severity
+from omnicfg.diagnostics import Diagnostic, Severity
 from omnicfg.refusals import REFUSALS
-from omnicfg.rule import rule_modules, rule_of
+from omnicfg.rule import Rule, rule_modules, rule_of
 from tests.conftest import WriteProfile
 
 RULES = [pytest.param(module, id=f"{rule_of(module).code}-{rule_of(module).name}") for module in rule_modules()]
 
 
+def _bad(rule: Rule, write: WriteProfile) -> list[Diagnostic]:
+    write(rule.base, "base.yaml")
+    return omnicfg.validate(write(rule.bad), engine=rule.engine, overrides=rule.settings)
+
+
 @pytest.mark.parametrize("module", RULES)
 def test_the_bad_example_breaks_this_rule_and_no_other(profile_file: WriteProfile, module: ModuleType) -> None:
     rule = rule_of(module)
-    found = omnicfg.validate(profile_file(rule.bad), engine=rule.engine)
+    found = _bad(rule, profile_file)
     own = [finding for finding in found if finding.code == rule.code]
     assert own
     assert {(finding.name, finding.severity) for finding in own} == {(rule.name, rule.severity)}
@@ -29,10 +34,9 @@ def test_the_bad_example_breaks_this_rule_and_no_other(profile_file: WriteProfil
 @pytest.mark.parametrize("module", RULES)
 def test_the_bad_example_is_pointed_at(profile_file: WriteProfile, module: ModuleType) -> None:
     rule = rule_of(module)
-    path = profile_file(rule.bad)
-    lines = rule.bad.splitlines()
-    for finding in omnicfg.validate(path, engine=rule.engine):
-        assert finding.path == str(path)
+    texts = {str(profile_file(rule.bad)): rule.bad, **{f"--set {text}": text for text in rule.settings}}
+    for finding in _bad(rule, profile_file):
+        lines = texts[finding.path].splitlines()
         assert 1 <= finding.line <= len(lines)
         assert 1 <= finding.column <= len(lines[finding.line - 1])
         assert (finding.end_line, finding.end_column) > (finding.line, finding.column)
@@ -41,7 +45,8 @@ def test_the_bad_example_is_pointed_at(profile_file: WriteProfile, module: Modul
 @pytest.mark.parametrize("module", RULES)
 def test_the_good_example_is_clean(profile_file: WriteProfile, module: ModuleType) -> None:
     rule = rule_of(module)
-    assert omnicfg.validate(profile_file(rule.good), engine=rule.engine) == []
+    profile_file(rule.base, "base.yaml")
+    assert omnicfg.validate(profile_file(rule.good), engine=rule.engine, overrides=rule.good_settings) == []
 
 
 @pytest.mark.parametrize("module", RULES)
@@ -60,7 +65,7 @@ def test_the_page_is_written(module: ModuleType) -> None:
 def test_a_rule_looks_at_something(module: ModuleType) -> None:
     checks = [name for name in vars(module) if name.startswith("check_")]
     assert checks
-    assert set(checks) <= {"check_document", "check_profile", "check_plan"}
+    assert set(checks) <= {"check_document", "check_profile", "check_plan", "check_suppression"}
 
 
 def test_codes_and_names_are_unique_and_stable() -> None:
@@ -83,6 +88,18 @@ def test_the_rules() -> None:
         "OC201": "unmatched-stage",
         "OC202": "unknown-platform",
         "OC203": "repeated-stage",
+        "OC204": "padded-stage-id",
+        "OC301": "shadowed-setting",
+        "OC302": "inherited-platform-block",
+        "OC303": "replaced-block",
+        "OC304": "mixed-platform-entry",
+        "OC305": "replaced-list",
+        "OC306": "null-block",
+        "OC307": "empty-over-base",
+        "OC308": "overruled-by-topology",
+        "OC309": "stage-async-chunk",
+        "OC310": "override-of-all-stages",
+        "OC311": "override-order",
         "OC401": "undefined-connector",
         "OC402": "unreferenced-connector",
         "OC403": "session-mode-not-served",
@@ -93,4 +110,8 @@ def test_the_rules() -> None:
         "OC602": "device-count",
         "OC603": "batch-size",
         "OC701": "ignored-key",
+        "OC901": "malformed-suppression",
+        "OC902": "unexplained-suppression",
+        "OC903": "unknown-suppression",
+        "OC904": "unused-suppression",
     }

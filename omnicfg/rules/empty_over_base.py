@@ -1,0 +1,142 @@
+"""OC307: an empty value that clears nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import Final
+
+from omnicfg.catalog.upstream import deploy_schema
+from omnicfg.diagnostics import Severity
+from omnicfg.passes.inherit import stage_id_of
+from omnicfg.rule import Finding, Rule, Subject
+from omnicfg.tree import Mapping, Node, Route, Sequence, find, leaves, plain
+
+RULE = Rule(
+    code="OC307",
+    name="empty-over-base",
+    severity=Severity.WARNING,
+    what="A null or an empty value over something that it looks like clearing, and that stays as it is.",
+    why=(
+        "An empty `stages`, `connectors` or `platforms` keeps what the file below says, so does an empty block among "
+        "those that merge (`default_sampling_params: {}`), and so do a null `devices` or `env` in a platform's block. "
+        "Whoever writes one expects a clean slate, and gets the base's settings."
+    ),
+    base="""\
+pipeline: qwen3_tts
+async_chunk: false
+stages:
+  - stage_id: 0
+    max_num_seqs: 8
+""",
+    bad="""\
+pipeline: qwen3_tts
+base_config: base.yaml
+stages: []
+""",
+    good="""\
+pipeline: qwen3_tts
+base_config: base.yaml
+""",
+)
+
+_HELP: Final = "Leave it out, or build on a file that does not set what should be gone."
+_BLOCKS: Final = ("stages", "connectors", "platforms")
+_Places = dict[Route, Node]
+
+
+def check_profile(subject: Subject) -> Iterator[Finding]:
+    """Every empty value of a file against the files below, of a platform's entry against its stage, of an override."""
+    losses = subject.losses
+    below: _Places = {}
+    for document in losses.documents:
+        places = dict(_places(document))
+        for route, node in places.items():
+            if route in below and not plain(node):
+                yield _finding(route, node, below[route])
+        below |= {route: node for route, node in places.items() if plain(node)}
+    for platform in losses.platforms:
+        if platform in losses.trees:
+            yield from _on_platform(subject.profile.deploy, platform)
+    for override in losses.overrides if None in losses.trees else ():
+        kept = _at(losses.trees[None], override.route) if _is_empty_block(override.node) else None
+        if kept is not None and any(losses.is_written(leaf) for _, leaf in leaves(kept) if leaf is not kept):
+            yield _finding(override.route, override.node, kept)
+
+
+def _places(document: Mapping) -> Iterator[tuple[Route, Node]]:
+    """The values of a file that an empty value in a file on top would not clear, each with its route."""
+    yield from (((block,), document.items[block]) for block in _BLOCKS if block in document.items)
+    yield from _stage_places(document.items.get("stages"), ("stages",))
+    platforms = document.items.get("platforms")
+    for name, block in platforms.items.items() if isinstance(platforms, Mapping) else ():
+        route: Route = ("platforms", name)
+        yield route, block
+        stages = block.items.get("stages") if isinstance(block, Mapping) else None
+        if stages is not None:
+            yield (*route, "stages"), stages
+            yield from _stage_places(stages, (*route, "stages"))
+
+
+def _stage_places(stages: Node | None, above: Route) -> Iterator[tuple[Route, Node]]:
+    for entry in stages.mappings() if isinstance(stages, Sequence) else ():
+        for key in deploy_schema().deep_merge_keys:
+            if isinstance(entry.items.get(key), Mapping):
+                yield (*above, stage_id_of(entry), key), entry.items[key]
+
+
+def _on_platform(deploy: Mapping, platform: str) -> Iterator[Finding]:
+    block = find(deploy, ("platforms", platform, "stages"))
+    stages = {stage.value("stage_id"): stage for stage in deploy.sequence("stages").mappings()}
+    for entry in block.mappings() if isinstance(block, Sequence) else ():
+        stage = stages.get(stage_id_of(entry))
+        for key, node in _flat(entry).items.items():
+            below = None if stage is None else stage.items.get(key)
+            if below is not None and plain(below) and _keeps(key, node):
+                yield _finding(("stages", stage_id_of(entry), key), node, below, platform)
+
+
+def _flat(entry: Mapping) -> Mapping:
+    """What a platform's entry sets: with `engine_args`, that block and `runtime`, and nothing else."""
+    if "engine_args" not in entry.items:
+        return entry
+    blocks = [block for block in (entry.items.get("engine_args"), entry.items.get("runtime")) if block is not None]
+    flat = Mapping({}, entry.layer, entry.mark)
+    for block in blocks:
+        flat.items |= block.items if isinstance(block, Mapping) else {}
+    return flat
+
+
+def _keeps(key: Hashable, node: Node) -> bool:
+    if key in ("devices", "env"):
+        return plain(node) is None or (key == "env" and not plain(node))
+    return key in deploy_schema().deep_merge_keys and _is_empty_block(node)
+
+
+def _is_empty_block(node: Node) -> bool:
+    return isinstance(node, Mapping) and not node.items
+
+
+def _at(tree: Mapping, route: Route) -> Node | None:
+    """What stands at an override's route in the end."""
+    if route[0] != "stages":
+        return find(tree, route)
+    for stage in tree.sequence("stages").mappings():
+        if str(stage.value("stage_id")) == str(route[1]).lstrip("0").rjust(1, "0"):
+            return find(stage, route[2:]) or find(stage, ("engine_extras", *route[2:]))
+    return None
+
+
+def _finding(route: Route, node: Node, kept: Node, platform: str | None = None) -> Finding:
+    stage_id = next((step for step in route if isinstance(step, int)), None)
+    where = "" if stage_id is None else f" of stage {stage_id}"
+    return Finding(
+        node.mark,
+        f"`{route[-1]}: {_shown(node)}`{where} clears nothing: what {kept.mark} says stays",
+        _HELP,
+        stage_id,
+        platform or (str(route[1]) if route[0] == "platforms" and len(route) > 1 else None),
+    )
+
+
+def _shown(node: Node) -> str:
+    return "[]" if isinstance(node, Sequence) else "{}" if isinstance(node, Mapping) else "null"
