@@ -8,9 +8,11 @@ repeat shifted by its length. With one replica both are the same.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Final
 
 from omnicfg.plan import StagePlan
+from omnicfg.tree import Mapping, Node, plain
 
 MAX_REPLICAS: Final = 4096  # more than one server ever runs; above it nothing is placed
 _MAX_DIGITS: Final = 6
@@ -30,7 +32,7 @@ class Placement:
 
 
 def placement_of(stage: StagePlan) -> Placement | None:
-    """The placement of an LLM stage; ``None`` where it names no devices, or names them wrongly (other rules say so)."""
+    """The placement of a stage; ``None`` where it names no devices, or names them wrongly (other rules say so)."""
     ids = _device_ids(stage.runtime.value("devices"))
     count = stage.runtime.value("num_replicas", 1)
     per_replica = devices_per_replica(stage)
@@ -54,23 +56,62 @@ def is_device_number(word: str) -> bool:
 
 
 def devices_per_replica(stage: StagePlan) -> int | None:
-    """TP · PP · local DP of an LLM stage; ``None`` for a diffusion stage, or where a size is no positive number."""
+    """The product of a stage's parallel sizes; ``None`` where one of them is no positive number."""
+    sizes = parallel_sizes(stage)
+    return None if sizes is None else prod(sizes.values())
+
+
+def parallel_sizes(stage: StagePlan) -> dict[str, int] | None:
+    """``{"TP": 2, "PP": 1, "DP": 1}`` of a stage, local DP; diffusion stages have SP and CFG too, or HSDP alone.
+
+    ``None`` where one of them is no positive number.
+    """
+    local = parallel_setting(stage, "data_parallel_size_local")
+    sizes = {
+        "TP": _size(parallel_setting(stage, "tensor_parallel_size")),
+        "PP": _size(parallel_setting(stage, "pipeline_parallel_size")),
+        "DP": _size(local or parallel_setting(stage, "data_parallel_size")),
+    }
     if stage.stage_type == "diffusion":
+        sizes["SP"] = sequence_parallel_size(stage)
+        sizes["CFG"] = _size(parallel_setting(stage, "cfg_parallel_size"))
+    known = {name: size for name, size in sizes.items() if size is not None}
+    if len(known) < len(sizes):
         return None
-    local = stage.arg("data_parallel_size_local")
-    data_parallel = stage.arg("data_parallel_size") if local is None else local
-    return _product(stage.arg("tensor_parallel_size"), stage.arg("pipeline_parallel_size"), data_parallel)
+    return _sharded(stage, known) if stage.stage_type == "diffusion" else known
 
 
-def _product(*sizes: object) -> int | None:
-    product = 1
-    for size in sizes:
-        if size is None:
-            continue
-        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            return None
-        product *= size
-    return product
+def _sharded(stage: StagePlan, sizes: dict[str, int]) -> dict[str, int] | None:
+    """HSDP lies over the other sizes; where they are all 1, it says itself how many devices there are."""
+    hsdp = parallel_setting(stage, "use_hsdp")
+    if hsdp is None or plain(hsdp) is not True or prod(sizes.values()) > 1:
+        return sizes
+    shards = parallel_setting(stage, "hsdp_shard_size")
+    shard, copies = _size(shards), _size(parallel_setting(stage, "hsdp_replicate_size"))
+    return None if shards is None or shard is None or copies is None else {"HSDP": shard * copies}
+
+
+def sequence_parallel_size(stage: StagePlan) -> int | None:
+    """The SP of a diffusion stage, which vllm-omni computes; ``None`` where a degree is no positive number."""
+    ulysses, ring, gathered = (
+        _size(parallel_setting(stage, name)) for name in ("ulysses_degree", "ring_degree", "allgather_degree")
+    )
+    if ulysses is None or ring is None or gathered is None:
+        return None
+    return gathered if gathered > 1 else ulysses * ring
+
+
+def parallel_setting(stage: StagePlan, name: str) -> Node | None:
+    """A parallel size that is set: `parallel_config` goes over the stage's own key."""
+    config = stage.engine_args.items.get("parallel_config")
+    nested = config.items.get(name) if isinstance(config, Mapping) else None
+    node = nested if nested is not None and plain(nested) is not None else stage.engine_args.items.get(name)
+    return None if node is None or plain(node) is None else node
+
+
+def _size(node: Node | None) -> int | None:
+    value = 1 if node is None else plain(node)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 1 else None
 
 
 def _split(ids: tuple[int, ...], count: int, size: int) -> tuple[tuple[int, ...], ...] | None:

@@ -60,9 +60,35 @@ def test_the_devices_of_each_replica(replicas: object, settings: str, expected: 
     assert replicas(settings) == expected
 
 
-def test_a_diffusion_stage_places_its_devices_itself(replicas: object) -> None:
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ("devices: '0'", ((0,),)),
+        ("devices: '0,1'", "unfit"),
+        ("devices: '0,1,2,3', ulysses_degree: 2, ring_degree: 2", ((0, 1, 2, 3),)),
+        ("devices: '0,1', allgather_degree: 2", ((0, 1),)),
+        ("devices: '0,1,2,3', cfg_parallel_size: 2, parallel_config: {tensor_parallel_size: 2}", ((0, 1, 2, 3),)),
+        ("devices: '0,1,2,3', parallel_config: {ulysses_degree: 2}, num_replicas: 2", ((0, 1), (2, 3))),
+        ("devices: '0,1,2,3', sequence_parallel_size: 4", "unfit"),
+        ("devices: '0,1', use_hsdp: true, hsdp_shard_size: 2", ((0, 1),)),
+        ("devices: '0,1', use_hsdp: true, ulysses_degree: 2", ((0, 1),)),
+        ("devices: '0', use_hsdp: true", "nowhere"),
+        ("devices: '0', ulysses_degree: 0", "nowhere"),
+        ("devices: '0', cfg_parallel_size: two", "nowhere"),
+    ],
+)
+def test_the_devices_of_a_diffusion_stage(replicas: object, settings: str, expected: object) -> None:
     assert callable(replicas)
-    assert replicas("devices: '0,1'", "dreamzero") == "nowhere"
+    assert replicas(settings, "dreamzero") == expected
+
+
+def test_parallel_config_goes_over_the_stages_own_size(replicas: object) -> None:
+    assert callable(replicas)
+    nested = "tensor_parallel_size: 4, parallel_config: {tensor_parallel_size: 2}"
+    assert replicas(f"devices: '0,1', {nested}") == ((0, 1),)
+    assert replicas("devices: '0,1', tensor_parallel_size: 2, parallel_config: {tensor_parallel_size: null}") == (
+        (0, 1),
+    )
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ _FAMILIES: Final = {
     "4": "Topology and connectors",
     "5": "Capabilities",
     "6": "Resources",
-    "7": "Side effects",
-    "8": "Engine args",
+    "7": "Engine args",
+    "8": "Side effects",
     "9": "Suppressions",
 }
 BASE: Final = "base.yaml"

@@ -6,19 +6,25 @@ from collections import Counter
 from collections.abc import Iterator
 
 from omnicfg.diagnostics import Severity
-from omnicfg.placement import Placement, is_device_number, placement_of
+from omnicfg.placement import Placement, is_device_number, parallel_setting, parallel_sizes, placement_of
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.rule import Finding, Rule, Subject
-from omnicfg.tree import plain
+from omnicfg.rules.overruled_parallel_size import overruled_sizes
+from omnicfg.tree import LayerKind, plain
 
 RULE = Rule(
     code="OC602",
     name="device-count",
     severity=Severity.ERROR,
-    what="`devices` lists neither TP · PP · DP devices (one replica) nor that many for each replica, or is no list.",
+    what=(
+        "`devices` lists neither as many devices as the product of the stage's parallel sizes (one replica) nor that "
+        "many for each replica, or is no list."
+    ),
     why=(
-        "A tensor-parallel size that is set for all stages without their devices is the usual cause; the worker then "
-        "dies with `local rank out of bounds` long after start. One device number per process has to be listed."
+        "A parallel size that is set for all stages without their devices is the usual cause; the worker then dies "
+        "with `local rank out of bounds` long after start. One device number per process has to be listed. TP, PP and "
+        "DP count for every stage; on a diffusion stage SP (Ulysses · ring, or all-gather) and CFG do as well, and "
+        "devices that it lists beyond their product stay idle, which is a warning."
     ),
     bad="""\
 pipeline: qwen3_tts
@@ -38,10 +44,13 @@ stages:
 """,
 )
 
+_PIPELINE_WIDE = ("data_parallel_size", "pipeline_parallel_size")
+
 
 def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
-    """Every stage that names its devices."""
+    """Every stage that names its devices. A size that is set for all stages is reported once, where it is set."""
     del subject
+    of_all: dict[str, list[str]] = {}
     for stage in plan.stages:
         node = stage.runtime.items.get("devices")
         if node is None:
@@ -51,8 +60,17 @@ def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
         placement = placement_of(stage)
         if problem:
             yield Finding(node.mark, f"`devices: {devices}` of stage {stage.stage_id} {problem}", _LIST, stage.stage_id)
-        elif placement is not None and placement.replicas is None:
-            yield Finding(node.mark, _message(stage, placement), _help(placement), stage.stage_id)
+        elif placement is None or placement.replicas is not None or _is_told_already(stage):
+            continue
+        elif wide := _size_of_all_stages(plan, stage, placement):
+            of_all.setdefault(wide, []).append(_message(stage, placement))
+        else:
+            severity = Severity.WARNING if _stay_idle(stage, placement) else None
+            yield Finding(node.mark, _message(stage, placement), _help(placement), stage.stage_id, severity=severity)
+    for name, messages in of_all.items():
+        size = plan.deploy.items[name]
+        message = f"`{name}: {plain(size)}` is for every stage, but {'; '.join(messages)}"
+        yield Finding(size.mark, message, f"Set `{name}` only for the stages that have the devices, or list more.")
 
 
 _LIST = 'Write the numbers of different devices, such as `"0,1"`.'
@@ -67,19 +85,35 @@ def _malformed(devices: str) -> str | None:
     return f"lists device {twice} twice" if twice else None
 
 
+def _is_told_already(stage: StagePlan) -> bool:
+    """Whether a size that does not count explains the devices: then that size is the mistake."""
+    return any(name == "sequence_parallel_size" for name, _, _ in overruled_sizes(stage))
+
+
+def _size_of_all_stages(plan: Plan, stage: StagePlan, placement: Placement) -> str | None:
+    """The pipeline-wide size without which the list would fit."""
+    for name in _PIPELINE_WIDE:
+        node, wide = parallel_setting(stage, name), plan.deploy.items[name]
+        if node is None or wide.layer.kind is LayerKind.DEFAULT or node.mark != wide.mark:
+            continue
+        per_replica = placement.per_replica // int(plain(node))
+        if len(placement.ids) in (per_replica, per_replica * placement.num_replicas):
+            return name
+    return None
+
+
+def _stay_idle(stage: StagePlan, placement: Placement) -> bool:
+    return (
+        stage.stage_type == "diffusion" and placement.num_replicas == 1 and len(placement.ids) > placement.per_replica
+    )
+
+
 def _message(stage: StagePlan, placement: Placement) -> str:
-    sizes = [
-        f"{name} {value}"
-        for name, value in (
-            ("TP", stage.arg("tensor_parallel_size") or 1),
-            ("PP", stage.arg("pipeline_parallel_size") or 1),
-            ("DP", stage.arg("data_parallel_size_local") or stage.arg("data_parallel_size") or 1),
-        )
-    ]
+    sizes = " · ".join(f"{name} {size}" for name, size in (parallel_sizes(stage) or {}).items())
     replicas = f" for each of {placement.num_replicas} replicas" if placement.num_replicas > 1 else ""
     return (
         f"stage {stage.stage_id} lists {len(placement.ids)} device(s) and needs {placement.per_replica}"
-        f" ({' · '.join(sizes)}){replicas}"
+        f" ({sizes}){replicas}"
     )
 
 

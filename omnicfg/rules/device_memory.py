@@ -81,10 +81,13 @@ def _rank(plan: Plan, node: Node) -> int:
 
 
 def shares_by_device(plan: Plan) -> dict[int, list[Share]]:
-    """Device → the shares reserved on it; stages that name no device or no share are left out."""
+    """Device → the shares reserved on it; stages that name no device or no share are left out.
+
+    So are diffusion stages, which take what they need and reserve no share.
+    """
     shares: dict[int, list[Share]] = {}
     for stage in plan.stages:
-        placement = placement_of(stage)
+        placement = placement_of(stage) if stage.stage_type == "llm" else None
         node = stage.engine_args.items.get("gpu_memory_utilization")
         share = stage.arg("gpu_memory_utilization")
         if placement is None or node is None or not isinstance(share, int | float) or isinstance(share, bool):

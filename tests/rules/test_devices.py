@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from omnicfg.diagnostics import Severity
 from tests.conftest import WriteProfile
 from tests.rules.checked import findings, told
+from tests.rules.places import PLACES, set_at, wrong_file
 
 HEAD = "pipeline: qwen3_tts\nasync_chunk: false\nstages:\n"
 
@@ -151,6 +153,49 @@ def test_devices_of_a_platform(profile_file: WriteProfile) -> None:
     text = HEAD + stage(0, devices="'0'") + "platforms:\n  rocm:\n    stages:\n      - {stage_id: 0, devices: '0,1'}\n"
     (found,) = findings(profile_file(text), "OC602")
     assert (found.line, found.column, found.platform) == (8, 32, "rocm")
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_devices_in_every_place_once(profile_file: WriteProfile, place: str) -> None:
+    found = set_at(place, profile_file, "devices", '"0,1"')
+    assert [one.code for one in found] == ["OC602"]
+    assert found[0].path.endswith(wrong_file(place))
+
+
+def test_a_size_for_all_stages_is_reported_once_where_it_is_set(profile_file: WriteProfile) -> None:
+    text = "data_parallel_size: 2\n" + HEAD + stage(0, devices="'0'") + stage(1, devices="'1'")
+    (found,) = findings(profile_file(text), "OC602")
+    assert (found.line, found.column, found.stage_id, found.platform) == (1, 21, None, None)
+    assert found.message == (
+        "`data_parallel_size: 2` is for every stage, but stage 0 lists 1 device(s) and needs 2 (TP 1 · PP 1 · DP 2); "
+        "stage 1 lists 1 device(s) and needs 2 (TP 1 · PP 1 · DP 2)"
+    )
+    (found,) = findings(profile_file(text.partition("\n")[2]), "OC602", overrides=["data_parallel_size=2"])
+    assert found.path == "--set data_parallel_size=2"
+
+
+def test_a_size_for_all_stages_that_is_not_the_reason(profile_file: WriteProfile) -> None:
+    text = "data_parallel_size: 2\n" + HEAD + stage(0, devices="'0'", tensor_parallel_size=2)
+    assert [(line, column) for line, column, _ in told(profile_file(text), "OC602")] == [(5, 28)]
+
+
+def test_a_diffusion_stage_with_too_few_devices(profile_file: WriteProfile) -> None:
+    text = "pipeline: dreamzero\nstages:\n" + stage(0, devices="'0'", ulysses_degree=2, cfg_parallel_size=2)
+    (found,) = findings(profile_file(text), "OC602")
+    assert (found.line, found.column, found.severity) == (3, 28, Severity.ERROR)
+    assert found.message == "stage 0 lists 1 device(s) and needs 4 (TP 1 · PP 1 · DP 1 · SP 2 · CFG 2)"
+
+
+def test_devices_that_a_diffusion_stage_leaves_idle(profile_file: WriteProfile) -> None:
+    text = "pipeline: dreamzero\nstages:\n" + stage(0, devices="'0,1'")
+    (found,) = findings(profile_file(text), "OC602")
+    assert (found.severity, found.help) == (Severity.WARNING, "List 1 device(s), or change the parallel sizes.")
+
+
+def test_a_diffusion_stage_reserves_no_share_of_memory(profile_file: WriteProfile) -> None:
+    text = "pipeline: glm_image\nasync_chunk: false\nstages:\n"
+    text += stage(0, devices="'0'", gpu_memory_utilization=0.6) + stage(1, devices="'0'", gpu_memory_utilization=0.6)
+    assert told(profile_file(text), "OC601") == []
 
 
 # ------------------------------------------------------------------------------------------------------ batches

@@ -110,6 +110,7 @@ def test_the_rules() -> None:
         "OC602": "device-count",
         "OC603": "batch-size",
         "OC701": "ignored-key",
+        "OC702": "overruled-parallel-size",
         "OC901": "malformed-suppression",
         "OC902": "unexplained-suppression",
         "OC903": "unknown-suppression",
