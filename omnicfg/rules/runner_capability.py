@@ -10,7 +10,7 @@ from omnicfg.catalog.upstream import pipelines
 from omnicfg.diagnostics import Severity
 from omnicfg.edits import rewrite_value
 from omnicfg.plan import Plan
-from omnicfg.rule import Finding, Rule, Subject, effective_session_mode
+from omnicfg.rule import DEFAULT_ENGINE, Finding, Rule, Subject, effective_session_mode
 from omnicfg.tree import Node
 
 RULE = Rule(
@@ -47,7 +47,8 @@ stages:
 
 def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
     """Each mode that is in force, once per profile: at the first stage whose record speaks against it."""
-    yield from _undeclared_runner(plan, subject)
+    if subject.engine == DEFAULT_ENGINE:  # the data plane is one of vLLM-Omni's own runners
+        yield from _undeclared_runner(plan, subject)
     for capability, node, what in _modes_in_force(plan):
         for stage in plan.stages:
             entry = entry_for(plan.pipeline, stage.model_stage, capability, subject.situation(plan, stage))

@@ -58,6 +58,9 @@ def test_the_record_of_a_stage() -> None:
         ({}, "validated", False),
         ({"session_mode": "duplex"}, "unvalidated", True),
         ({"model_runner": "v2"}, "unvalidated", True),
+        ({"engine": "bundled"}, "validated", False),
+        ({"engine": "bundled", "model_runner": "v2"}, "validated", False),
+        ({"engine": "bundled", "session_mode": "duplex"}, "unvalidated", True),
     ],
 )
 def test_the_first_entry_that_holds_counts(change: dict[str, Any], verdict: str, refused: bool) -> None:

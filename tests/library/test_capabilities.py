@@ -155,6 +155,29 @@ def test_caching_under_mrv2_or_duplex_is_refused(model: str, stage: str, when: d
     assert found["refuse"] is True
 
 
+def test_the_figures_of_the_bundled_engine_are_those_of_the_committed_run() -> None:
+    """``docs/benchmarks/engine_rows_h200.json``: every scenario against transformers, on both runners."""
+    run = json.loads((Path(__file__).parents[2] / "docs/benchmarks/engine_rows_h200.json").read_text(encoding="utf-8"))
+    plain, v1, pressure = (run["configurations"][f"float32-{name}"] for name in ("v2", "v1", "v2-pressure"))
+    assert (total(plain, "requests"), total(plain, "hit_tokens"), total(plain, "tokens")) == (70, 25_184, 41_409)
+    assert [total(v1, name) for name in ("hit_tokens", "tokens")] == [25_184, 41_409]
+    assert (pressure["preemptions"], total(pressure, "hit_tokens")) == (7, 20_576)
+    assert max(max(one["worst"] for one in each["transformers"]) for each in (plain, v1, pressure)) <= 3.0e-6
+    cited = [
+        entry["evidence"]
+        for path in RECORDS
+        for _, setting, entry in entries(load(path))
+        if setting == "prefix_caching" and "engine_rows_h200" in entry["source"]
+    ]
+    assert len(cited) >= 5
+    assert all("70 requests, 25,184 of 41,409 tokens hit, every row within 3.0e-6" in text for text in cited)
+    assert any("7 preemptions and 20,576 hit tokens" in text for text in cited)
+
+
+def total(configuration: dict[str, Any], name: str) -> int:
+    return sum(verdict[name] for verdict in configuration["transformers"])
+
+
 def test_every_shipped_pipeline_has_a_record() -> None:
     claimed = {key for path in RECORDS for key in load(path)["pipelines"]}
     shipped = {load(path).get("pipeline") for path in profiles_dir().glob("*.yaml")} - {None}

@@ -48,6 +48,39 @@ def test_minicpm_o_in_turn_mode_may_have_its_cache_on(profile_file: WriteProfile
     assert told(profile_file(text), "OC501") == []  # unvalidated but for CUDA, which is no reason to refuse it
 
 
+MINICPM = "pipeline: minicpmo_4_5\nstages:\n  - {stage_id: 0, enable_prefix_caching: true}\n" + "".join(
+    f"  - {{stage_id: {stage}, enable_prefix_caching: false}}\n" for stage in (1, 2)
+)
+
+
+@pytest.mark.parametrize(
+    ("profile", "mode", "engine", "refused"),
+    [
+        (QWEN + OFF, "model_runner: v2", "vllm-omni", True),
+        (QWEN + OFF, "model_runner: v2", "bundled", False),
+        (QWEN + OFF, "session_mode: duplex", "vllm-omni", True),
+        (QWEN + OFF, "session_mode: duplex", "bundled", True),
+        (QWEN + OFF, "session_mode: duplex\nmodel_runner: v2", "bundled", True),
+        (MINICPM, "session_mode: turn\nmodel_runner: v2", "vllm-omni", True),
+        (MINICPM, "session_mode: turn\nmodel_runner: v2", "bundled", False),
+        (MINICPM, "session_mode: duplex", "bundled", True),
+    ],
+)
+def test_a_cache_under_mrv2_depends_on_the_engine(
+    profile_file: WriteProfile, profile: str, mode: str, engine: str, refused: bool
+) -> None:
+    found = findings(profile_file(f"{profile}{mode}\n"), "OC501", platform="cuda", engine=engine)
+    assert [(one.severity, one.stage_id) for one in found] == ([(Severity.ERROR, 0)] if refused else [])
+
+
+def test_duplex_is_an_error_for_the_bundled_engine_whatever_the_cache(profile_file: WriteProfile) -> None:
+    profile = profile_file(QWEN.replace("true", "false") + OFF + "session_mode: duplex\n")
+    [found] = findings(profile, "OC502", engine="bundled")
+    assert (found.severity, found.line, found.stage_id) == (Severity.ERROR, 5, 0)
+    assert "This engine serves turns" in found.message
+    assert findings(profile, "OC502", engine="vllm-omni") == []
+
+
 def test_auras_duplex_with_the_cache_on_is_validated() -> None:
     assert omnicfg.resolve("aura_omni").deploy.value("session_mode") == "duplex"
     found = omnicfg.validate("aura_omni")
@@ -79,6 +112,12 @@ def test_a_mode_nobody_declared(profile_file: WriteProfile) -> None:
     (found,) = findings(profile_file(text), "OC502", platform="cuda")
     assert (found.line, found.column, found.severity) == (2, 15, Severity.WARNING)
     assert found.message.startswith("no stage of pipeline cosyvoice3 declares MRv2's data plane")
+
+
+def test_the_bundled_engine_needs_no_data_plane(profile_file: WriteProfile) -> None:
+    profile = profile_file(QWEN + OFF + "model_runner: v2\n")
+    assert told(profile, "OC502", platform="cuda", engine="bundled") == []
+    assert len(told(profile, "OC502", platform="cuda", engine="vllm-omni")) == 1
 
 
 def test_the_older_runner_needs_no_declaration(profile_file: WriteProfile) -> None:
