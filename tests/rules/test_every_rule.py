@@ -89,6 +89,7 @@ def test_the_rules() -> None:
         "OC202": "unknown-platform",
         "OC203": "repeated-stage",
         "OC204": "padded-stage-id",
+        "OC205": "empty-profile",
         "OC301": "shadowed-setting",
         "OC302": "inherited-platform-block",
         "OC303": "replaced-block",
