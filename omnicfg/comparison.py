@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 from omnicfg.compare import Change, diff, same
+from omnicfg.costs import TOKEN_SIZE, measured, token_size
 from omnicfg.diagnostics import Diagnostic
 from omnicfg.errors import ResolveError
-from omnicfg.evidence import entry_on
-from omnicfg.plan import Plan
+from omnicfg.evidence import CAPABILITY_OF, entry_on
+from omnicfg.plan import Plan, StagePlan
 from omnicfg.rule import prefix_caching
 
 Compile = Callable[[str], Plan]
@@ -19,16 +21,38 @@ Compile = Callable[[str], Plan]
 _CACHE_KEY = "enable_prefix_caching"
 
 
+class Known(NamedTuple):
+    """What is known of a new value.
+
+    ``verdict`` is the record's (``validated``, ``unvalidated``, ``broken``, ``no-benefit``), ``refused`` where the
+    record refuses it, or ``off`` for what is switched off; ``evidence`` and ``source`` are the record's, ``cost`` what
+    it costs where that was measured or a model directory tells. ``None``: nothing is known.
+    """
+
+    verdict: str | None = None
+    evidence: str | None = None
+    source: str | None = None
+    cost: str | None = None
+
+
+NOTHING: Final = Known()
+
+
 @dataclass(frozen=True)
 class Grouped:
-    """A change and the platforms that it holds on; ``evidence`` is what the model's record says of the new value."""
+    """A change, the platforms that it holds on, and what is known of the new value."""
 
     change: Change
     platforms: tuple[str, ...]
-    evidence: str | None = None
+    known: Known = NOTHING
+
+    @property
+    def evidence(self) -> str | None:
+        """The verdict and its evidence, in one line."""
+        return self.known.evidence
 
     def to_dict(self) -> dict[str, Any]:
-        return {"platforms": list(self.platforms), **self.change.to_dict(), "evidence": self.evidence}
+        return {"platforms": list(self.platforms), **self.change.to_dict(), **self.known._asdict()}
 
 
 @dataclass(frozen=True)
@@ -65,20 +89,20 @@ class Comparison:
         return set(platforms) <= refused
 
 
-def compare(before: Compile, after: Compile, platforms: Sequence[str]) -> Comparison:
-    """Compile both on every platform and bring together what differs."""
-    changes: list[tuple[Change, list[str], str | None]] = []
+def compare(before: Compile, after: Compile, platforms: Sequence[str], model: Path | None = None) -> Comparison:
+    """Compile both on every platform and bring together what differs; ``model`` is a directory that tells of costs."""
+    changes: list[tuple[Change, list[str], Known]] = []
     refused: dict[tuple[str, tuple[Diagnostic, ...]], list[str]] = {}
     for platform in platforms:
         old, old_reasons = _attempt(before, platform)
         new, new_reasons = _attempt(after, platform)
         if old is not None and new is not None:
-            _collect(changes, diff(old, new), new, platform)
+            _collect(changes, diff(old, new), new, platform, model)
             continue
         side = "both" if old is None and new is None else "before" if old is None else "after"
         refused.setdefault((side, new_reasons or old_reasons), []).append(platform)
     return Comparison(
-        tuple(Grouped(change, tuple(names), evidence) for change, names, evidence in changes),
+        tuple(Grouped(change, tuple(names), known) for change, names, known in changes),
         tuple(Refused(tuple(names), side, reasons) for (side, reasons), names in refused.items()),
     )
 
@@ -91,17 +115,21 @@ def _attempt(compiled: Compile, platform: str) -> tuple[Plan | None, tuple[Diagn
 
 
 def _collect(
-    changes: list[tuple[Change, list[str], str | None]], found: Sequence[Change], after: Plan, platform: str
+    changes: list[tuple[Change, list[str], Known]],
+    found: Sequence[Change],
+    after: Plan,
+    platform: str,
+    model: Path | None,
 ) -> None:
     """Add the changes of one platform to those that are equal on others (origins may differ)."""
     for change in found:
-        evidence = _evidence(change, after)
-        for known, names, known_evidence in changes:
-            if evidence == known_evidence and _is_equal(change, known):
+        known = _known(change, after, model)
+        for other, names, known_of_other in changes:
+            if known == known_of_other and _is_equal(change, other):
                 names.append(platform)
                 break
         else:
-            changes.append((change, [platform], evidence))
+            changes.append((change, [platform], known))
 
 
 def _is_equal(a: Change, b: Change) -> bool:
@@ -112,14 +140,28 @@ def _is_equal(a: Change, b: Change) -> bool:
     )
 
 
-def _evidence(change: Change, after: Plan) -> str | None:
-    """What the model's record says of a prefix cache that changed; ``None`` where it has no word on it."""
-    if change.key != _CACHE_KEY or change.stage_id is None:
-        return None
-    stage = after.stage(change.stage_id)
-    entry = None if stage is None else entry_on(after, stage, "prefix_caching")
-    if stage is None or entry is None:
-        return None
-    if prefix_caching(stage):
-        return f"{entry['verdict']}: {' '.join(entry['evidence'].split())}"
-    return f"off; turned on it would be {entry['verdict']}"
+def _known(change: Change, after: Plan, model: Path | None) -> Known:
+    """What is known of the new value of a stage's setting."""
+    stage = None if change.stage_id is None else after.stage(change.stage_id)
+    if stage is None:
+        return NOTHING
+    capability = CAPABILITY_OF.get(change.key)
+    entry = None if capability is None else entry_on(after, stage, capability)
+    counts = model is not None and (change.key in TOKEN_SIZE or (change.key == _CACHE_KEY and prefix_caching(stage)))
+    cost = token_size(after, stage, model) if model is not None and counts else None
+    if entry is None:
+        return Known(cost=cost)
+    verdict = "refused" if entry.get("refuse") else str(entry["verdict"])
+    source = " ".join(entry["source"].split())
+    if not _is_on(change, stage):
+        return Known("off", f"off; turned on it would be {entry['verdict']}", source)
+    told = f"{entry['verdict']}: {' '.join(entry['evidence'].split())}"
+    return Known(verdict, told, source, "; ".join(text for text in (measured(entry), cost) if text) or None)
+
+
+def _is_on(change: Change, stage: StagePlan) -> bool:
+    """Whether the new value switches on what the record speaks of."""
+    if change.key == _CACHE_KEY:
+        return prefix_caching(stage)
+    value = stage.arg(change.key)
+    return value == "duplex" if change.key == "session_mode" else bool(value)

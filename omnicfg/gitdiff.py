@@ -81,12 +81,14 @@ def git_diff(
     platforms: Sequence[str],
     pipeline: str | None = None,
     finish: Finish = lambda plan: plan,
+    model: Path | None = None,
     directory: Path = Path(),
 ) -> GitDiff:
     """Compare every profile below ``paths`` (all, where none is given) of the repository around ``directory``.
 
     Without ``other``, ``revision`` is compared with the working tree. ``finish`` is applied to each plan before it is
-    compared. Raises :class:`UsageError` where git or the repository is missing, or a revision or path is unknown.
+    compared; ``model`` is a directory that tells of costs. Raises :class:`UsageError` where git or the repository is
+    missing, or a revision or path is unknown.
     """
     repository = Repository.around(directory)
     old = repository.commit(revision)
@@ -97,7 +99,7 @@ def git_diff(
         every = sorted({*before.files, *after.files} - set(renamed.values()))
         names = [name for name in every if _is_below(name, wanted) or _is_below(renamed.get(name, name), wanted)]
         _require_matches(wanted, [*names, *renamed.values()], paths)
-        comparer = _Comparer(before, after, renamed, platforms, pipeline, finish)
+        comparer = _Comparer(before, after, renamed, platforms, pipeline, finish, model)
         found = [comparer.compared(name) for name in names]
     return GitDiff(
         revision,
@@ -131,6 +133,7 @@ class _Comparer:
         platforms: Sequence[str],
         pipeline: str | None,
         finish: Finish,
+        model: Path | None,
     ) -> None:
         self.before = before
         self.after = after
@@ -138,6 +141,7 @@ class _Comparer:
         self.platforms = platforms
         self.pipeline = pipeline
         self.finish = finish
+        self.model = model
         self.never_compiled: list[str] = []
 
     def compared(self, name: str) -> ProfileDiff | None:
@@ -161,8 +165,9 @@ class _Comparer:
             return None
         if old is not None and new is not None:
             return self._changed(name, old, new)
-        if new is None:
-            return ProfileDiff(name, "broken" if new_reasons else "removed", reasons=new_reasons)
+        if old is not None and new is None:
+            changed = self._changed_below(name, old) if new_reasons else ()
+            return ProfileDiff(name, "broken" if new_reasons else "removed", changed, reasons=new_reasons)
         return ProfileDiff(name, "repaired" if old_reasons else "added")
 
     def _load(self, snapshot: Snapshot, name: str) -> tuple[Profile | None, tuple[Diagnostic, ...]]:
@@ -174,7 +179,7 @@ class _Comparer:
     def _changed(self, name: str, old: Profile, new: Profile) -> ProfileDiff | None:
         if old.shown == new.shown and self._old_chain(old) == _chain(new, self.after):
             return None
-        comparison = compare(self._compile(old), self._compile(new), self.platforms)
+        comparison = compare(self._compile(old), self._compile(new), self.platforms, self.model)
         if comparison.compiles_nowhere(self.platforms, "before"):
             if comparison.compiles_nowhere(self.platforms, "after"):
                 self.never_compiled.append(name)
@@ -211,6 +216,13 @@ class _Comparer:
             return ()
         before, after = self._old_chain(old), _chain(new, self.after)
         return tuple(file for file in dict.fromkeys([*after, *before]) if before.get(file) != after.get(file))
+
+    def _changed_below(self, name: str, old: Profile) -> tuple[str, ...]:
+        """The files of a profile's former chain that are no longer what they were, if its own file still is."""
+        chain = self._old_chain(old)
+        if chain.get(name) != self.after.files.get(name):
+            return ()
+        return tuple(file for file, digest in chain.items() if self.after.files.get(file) != digest)
 
     def _old_chain(self, old: Profile) -> dict[str, str | None]:
         """The chain of the state before, its files by the names that they have now."""

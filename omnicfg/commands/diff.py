@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from omnicfg.commands._options import EFFECTIVE, PIPELINE, PLATFORM, VLLM_VERSION, profile_names
+from omnicfg.commands._options import EFFECTIVE, MODEL_DIR, PIPELINE, PLATFORM, VLLM_VERSION, profile_names
 from omnicfg.commands._plans import Request, platforms_of, vllm_version_of
 from omnicfg.comparison import Comparison, compare
 from omnicfg.errors import OmnicfgError, UsageError
@@ -31,6 +31,7 @@ def run(
     effective: EFFECTIVE = False,
     vllm_version: VLLM_VERSION = None,
     pipeline: PIPELINE = None,
+    model: MODEL_DIR = None,
     format: FORMAT = "text",
 ) -> int:
     """Exit code: 0 where nothing changes, 1 where something does. What cannot be compared at all is trouble."""
@@ -38,12 +39,12 @@ def run(
     finish = _finish(effective, vllm_version_of(vllm_version) if effective else "")
     if git:
         revision, other, paths = _revisions(words)
-        found = git_diff(revision, other, paths, platforms=platforms, pipeline=pipeline, finish=finish)
+        found = git_diff(revision, other, paths, platforms=platforms, pipeline=pipeline, finish=finish, model=model)
         sys.stdout.write(_render_git(found, platforms, format))
         return int(bool(found.profiles))
     if len(words) != 2:
         raise UsageError("`diff` compares two profiles", "`omnicfg diff A B`, or `diff --git REV [REV2] [PATH...]`.")
-    comparison = _compare(words[0], words[1], platforms, pipeline, finish)
+    comparison = _compare(words[0], words[1], platforms, pipeline, finish, model)
     sys.stdout.write(_render(words[0], words[1], comparison, platforms, format))
     return int(comparison.differs)
 
@@ -58,10 +59,17 @@ def _finish(effective: bool, version: str) -> Callable[[Plan], Plan]:
 
 
 def _compare(
-    a: str, b: str, platforms: Sequence[str], pipeline: str | None, finish: Callable[[Plan], Plan]
+    a: str,
+    b: str,
+    platforms: Sequence[str],
+    pipeline: str | None,
+    finish: Callable[[Plan], Plan],
+    model: Path | None,
 ) -> Comparison:
-    before, after = Request(a, pipeline), Request(b, pipeline)
-    comparison = compare(lambda name: finish(before.plan(name)), lambda name: finish(after.plan(name)), platforms)
+    before, after = Request(a, pipeline, model), Request(b, pipeline, model)
+    comparison = compare(
+        lambda name: finish(before.plan(name)), lambda name: finish(after.plan(name)), platforms, model
+    )
     if any(comparison.compiles_nowhere(platforms, side) for side in ("before", "after")):
         reasons = [diagnostic for refused in comparison.refused for diagnostic in refused.diagnostics]
         raise OmnicfgError(tuple(dict.fromkeys(reasons)))
@@ -95,11 +103,13 @@ def _render(a: str, b: str, comparison: Comparison, platforms: Sequence[str], fo
                 "refused": [refused.to_dict() for refused in comparison.refused],
             }
         )
-    from omnicfg.report.changes import comparison_markdown, render_comparison
+    if format == "markdown":
+        from omnicfg.report.changes_markdown import comparison_markdown
+
+        return comparison_markdown(comparison, platforms)
+    from omnicfg.report.changes import render_comparison
     from omnicfg.report.terminal import Style, has_colour, width_of
 
-    if format == "markdown":
-        return comparison_markdown(comparison, platforms)
     return render_comparison(comparison, platforms, Style(has_colour(sys.stdout)), width_of(sys.stdout))
 
 
@@ -114,11 +124,13 @@ def _render_git(found: GitDiff, platforms: Sequence[str], format: str) -> str:
                 "never_compiled": list(found.never_compiled),
             }
         )
-    from omnicfg.report.changes import git_diff_markdown, render_git_diff
+    if format == "markdown":
+        from omnicfg.report.changes_markdown import git_diff_markdown
+
+        return git_diff_markdown(found, platforms)
+    from omnicfg.report.changes import render_git_diff
     from omnicfg.report.terminal import Style, has_colour, width_of
 
-    if format == "markdown":
-        return git_diff_markdown(found, platforms)
     return render_git_diff(found, platforms, Style(has_colour(sys.stdout)), width_of(sys.stdout))
 
 

@@ -1,4 +1,4 @@
-"""What differs between two profiles, or between all profiles of two revisions, as text and as Markdown."""
+"""What differs between two profiles, or between all profiles of two revisions, as text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from omnicfg.compare import Change
 from omnicfg.comparison import Comparison, Grouped, Refused
 from omnicfg.diagnostics import Diagnostic
 from omnicfg.gitdiff import GitDiff, ProfileDiff
-from omnicfg.report.table import Cell, Row, render_markdown, render_table
+from omnicfg.report.table import Cell, Row, render_table
 from omnicfg.report.terminal import Style, printable
 from omnicfg.report.yaml import inline
 from omnicfg.tree import Mark
@@ -101,25 +101,3 @@ def _refused(refused: Refused) -> Iterator[str]:
 def _reason(diagnostic: Diagnostic) -> str:
     place = f"{Mark(diagnostic.path, diagnostic.line, diagnostic.column)}: " if diagnostic.path else ""
     return printable(f"{place}{diagnostic.code} {diagnostic.message}")
-
-
-def comparison_markdown(comparison: Comparison, platforms: Sequence[str]) -> str:
-    """The changes between two profiles as a Markdown table."""
-    if not comparison.differs:
-        return "No effective change.\n"
-    rows = [_row(grouped, platforms) for grouped in comparison.changes]
-    table = render_markdown(rows, _HEADERS) if rows else ""
-    lines = [line for refused in comparison.refused for line in _refused(refused)]
-    return table + "".join(f"\n- {line.strip()}" for line in lines) + ("\n" if lines else "")
-
-
-def git_diff_markdown(found: GitDiff, platforms: Sequence[str]) -> str:
-    """Every profile that differs under a heading of its own."""
-    parts = [f"{_summary(found)}\n"]
-    for each in found.profiles:
-        note = _note(each)
-        parts.append(f"\n### `{printable(each.path)}`{f' ({note})' if note else ''}\n\n")
-        if each.comparison is not None:
-            parts.append(comparison_markdown(each.comparison, platforms))
-        parts += [f"- {_reason(diagnostic)}\n" for diagnostic in each.reasons]
-    return "".join(parts)

@@ -57,7 +57,7 @@ def test_examples_that_do_not(run: Run, policies: Path) -> None:
     )
     undecided = "{id: TEAM002, message: m, deny: 'stage.engine_args.seed > 1', examples: {pass: [qwen3_tts]}}"
     policies.write_text(f"{text}  - {undecided}\n  - {{id: TEAM003, message: m, deny: 'true'}}\n")
-    unknown = "the profile does not compile: OC012 the pipeline `qwen3_t` is not registered"
+    unknown = "the profile does not compile: OC012 no pipeline `qwen3_t`"
     result = run("policy", "test", policies)
     assert result.code == 1
     assert result.out.splitlines() == [
