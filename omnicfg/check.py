@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from omnicfg.catalog.library import find_profile
+from omnicfg.catalog.vllm_args import vllm_versions
 from omnicfg.compiler import Profile, ProfileName, check_platform, compile_profile, load, names_of, pipeline_of
 from omnicfg.diagnostics import Diagnostic, Fix, Severity
 from omnicfg.errors import ResolveError, UsageError
@@ -47,6 +48,7 @@ class Checked:
     platforms: tuple[str, ...]
     engine: str
     overridden: bool
+    vllm_version: str | None = None
     policies: frozenset[str] = frozenset()
 
 
@@ -60,9 +62,11 @@ def validate(
     engine: str = DEFAULT_ENGINE,
     model: Path | None = None,
     policies: ProfileName | Iterable[ProfileName] = (),
+    vllm_version: str | None = None,
 ) -> list[Diagnostic]:
     """Every finding about one or more profiles, in the order of files and places; ``policies`` are policy files.
 
+    ``vllm_version`` is a release whose engine args are shipped; without one it is what the engine runs on.
     What a comment in a file suppresses is left out; configuration files are not looked at.
 
     A profile that cannot be compiled yields the reason as a diagnostic. Only requests that make no sense (an
@@ -79,6 +83,7 @@ def validate(
         engine=engine,
         model=model,
         policies=policies,
+        vllm_version=vllm_version,
     )
     return reviewed(checked, Settings())[0]
 
@@ -93,6 +98,7 @@ def check(
     engine: str = DEFAULT_ENGINE,
     model: Path | None = None,
     policies: ProfileName | Iterable[ProfileName] = (),
+    vllm_version: str | None = None,
 ) -> Checked:
     """All that the rules and the compiler find, whoever may want it suppressed. Raises as :func:`validate` does."""
     names, layers = names_of(profiles), names_of(overlays)
@@ -102,18 +108,24 @@ def check(
         raise UsageError(
             f"unknown engine `{engine}`", did_you_mean(engine, ENGINES) or f"Engines: {', '.join(ENGINES)}."
         )
+    if vllm_version not in (None, *vllm_versions()):
+        raise UsageError(
+            f"the engine args of vLLM {vllm_version} are not shipped", f"Shipped: {', '.join(vllm_versions())}."
+        )
     parsed = parse_overrides(overrides)
     merger = Merger(platforms)
     files: dict[str, Path] = {}
     whole: set[str] = set()
     with _asked(names_of(policies)) as asked:
         for profile in names:
-            found = check_profile(profile, platforms, pipeline, layers, parsed, engine, model, asked)
+            found = check_profile(profile, platforms, pipeline, layers, parsed, engine, model, vllm_version, asked)
             merger.add(profile, found.findings)
             files |= found.files
             whole.update(found.whole)
         codes = frozenset(policy.id for policy in asked.policies) if asked else frozenset()
-    return Checked(merger.merged(), files, frozenset(whole), tuple(platforms), engine, bool(parsed), codes)
+    return Checked(
+        merger.merged(), files, frozenset(whole), tuple(platforms), engine, bool(parsed), vllm_version, codes
+    )
 
 
 def _asked(policies: Sequence[ProfileName]) -> AbstractContextManager[Policies | None]:
@@ -133,6 +145,7 @@ def check_profile(
     overrides: Sequence[Override],
     engine: str,
     model: Path | None,
+    vllm_version: str | None = None,
     policies: Policies | None = None,
 ) -> Looked:
     """The findings about one profile, those of each platform apart."""
@@ -143,7 +156,7 @@ def check_profile(
         return Looked(list(error.diagnostics), {shown: path})
     found: list[Diagnostic] = []
     key = _pipeline(profile, pipeline, overrides, model, found)
-    subject = Subject(profile, key, engine, overrides, model=model)
+    subject = Subject(profile, key, engine, overrides, model=model, target=vllm_version)
     if key is not None:
         for platform in platforms:
             try:

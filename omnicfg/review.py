@@ -4,25 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omnicfg.diagnostics import Diagnostic, Severity
 
 if TYPE_CHECKING:
+    from omnicfg.baseline import Baseline
     from omnicfg.check import Checked
+    from omnicfg.fingerprints import Fingerprint
     from omnicfg.settings import Settings
-    from omnicfg.suppressions import Code, Suppression
 
 
 @dataclass(frozen=True)
 class Report:
-    """What there is to tell: the findings, and how many more were suppressed or known from a baseline."""
+    """What there is to tell: the findings, and how many more were suppressed or known from a baseline.
+
+    ``stale`` is what the baseline knows and nobody finds any more, with its number.
+    """
 
     findings: Sequence[Diagnostic]
     profiles: Sequence[str]
     fail_on: Severity = Severity.ERROR
     suppressed: int = 0
     baselined: int = 0
+    stale: tuple[tuple[Fingerprint, int], ...] = ()
 
     def fails(self, finding: Diagnostic) -> bool:
         """Whether a finding is as bad as what the report is to fail on."""
@@ -34,6 +40,18 @@ class Report:
         return int(any(map(self.fails, self.findings)))
 
 
+def report_of(
+    checked: Checked, settings: Settings, baseline: Baseline | None, profiles: Sequence[str], fail_on: Severity
+) -> Report:
+    """The report of what was found in profiles."""
+    findings, suppressed = reviewed(checked, settings)
+    if baseline is None:
+        return Report(findings, profiles, fail_on, suppressed)
+    new, left = baseline.new(findings)
+    stale = tuple((each, left[each]) for each in baseline.stale(left, judge(checked, settings)))
+    return Report(new, profiles, fail_on, suppressed, len(findings) - len(new), stale)
+
+
 def reviewed(checked: Checked, settings: Settings) -> tuple[list[Diagnostic], int]:
     """The findings that count, those about suppressions among them, and how many are suppressed."""
     from omnicfg.suppressions import Suppressions
@@ -41,7 +59,7 @@ def reviewed(checked: Checked, settings: Settings) -> tuple[list[Diagnostic], in
     found = list(_applied(checked.findings, settings))
     suppressions = Suppressions(checked.files)
     told = suppressions.told(found)
-    problems = suppressions.problems(known_codes() | checked.policies, _judge(checked, settings))
+    problems = suppressions.problems(known_codes() | checked.policies, judge(checked, settings))
     counted = [*told, *_applied(problems, settings)]
     return sorted(counted, key=lambda finding: finding.sort_key), len(found) - len(told)
 
@@ -58,21 +76,26 @@ def _applied(findings: Iterable[Diagnostic], settings: Settings) -> Iterator[Dia
     return (counted for finding in findings if (counted := settings.applied(finding)) is not None)
 
 
-def _judge(checked: Checked, settings: Settings) -> Callable[[Suppression, Code], bool]:
-    """Tells whether all was looked at that could have used a suppression."""
+def judge(checked: Checked, settings: Settings) -> Callable[[str, Path], bool]:
+    """Tells of a code and a file whether all was looked at that could have found it there.
+
+    Where it was and nothing was found, a suppression or a baseline expects what is no longer there.
+    """
+    from omnicfg.buffers import identity
     from omnicfg.rule import DEFAULT_ENGINE, all_platforms, rule_modules, rule_of
     from omnicfg.suppressions import about_suppressions
 
     is_whole = (
         set(checked.platforms) >= set(settings.platforms or all_platforms())
         and checked.engine == (settings.engine or DEFAULT_ENGINE)
+        and checked.vllm_version in (None, settings.vllm_version)
         and not checked.overridden
     )
     of_others = {rule_of(module).code for module in rule_modules() if rule_of(module).engine != checked.engine}
-    codes = (known_codes() | checked.policies) - of_others - about_suppressions()
+    codes = (known_codes() | checked.policies) - of_others - about_suppressions() if is_whole else frozenset()
+    whole = {identity(checked.files[name]) for name in checked.whole}
 
-    def is_judged(suppression: Suppression, code: Code) -> bool:
-        file = suppression.mark.file
-        return is_whole and file in checked.whole and code.text in codes and not settings.is_off(code.text, file)
+    def is_judged(code: str, file: Path) -> bool:
+        return code in codes and identity(file) in whole and not settings.is_off(code, str(file))
 
     return is_judged

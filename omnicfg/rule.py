@@ -65,7 +65,7 @@ class Finding:
 class Subject:
     """A profile under check: what was read, which pipeline it configures, which engine will run it.
 
-    ``model`` is the directory of the checkpoint that it is to serve, where one is named.
+    ``model`` is the directory of the checkpoint that it is to serve, ``target`` the vLLM release, where one is named.
     """
 
     profile: Profile
@@ -74,6 +74,7 @@ class Subject:
     overrides: Sequence[Override] = ()
     plans: dict[str, Plan] = field(default_factory=dict)
     model: Path | None = None
+    target: str | None = None
     _texts: dict[str, Text] = field(default_factory=dict, repr=False)
 
     def text(self, file: str) -> Text | None:
@@ -102,11 +103,11 @@ class Subject:
 
     @property
     def vllm_version(self) -> str:
-        """The vLLM release whose engine args count: the bundled engine's own, or the oldest one known.
+        """The vLLM release whose engine args count: the one that is named, the bundled engine's own, or the oldest.
 
         vLLM-Omni 0.30.0 runs on vLLM 0.30, of which the oldest shipped release is the nearest.
         """
-        return DEFAULT_VLLM if self.engine == "bundled" else vllm_versions()[0]
+        return self.target or (DEFAULT_VLLM if self.engine == "bundled" else vllm_versions()[0])
 
     def stage_kind(self, stage_id: object) -> str | None:
         """The execution type of a stage; ``None`` where the pipeline or the stage is unknown."""

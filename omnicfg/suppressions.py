@@ -144,6 +144,7 @@ class Suppressions:
     """The suppressions of all files that were looked at, by the names that findings give these files."""
 
     def __init__(self, files: Mapping[str, Path]) -> None:
+        self._paths = dict(files)
         self._files: dict[str, list[Suppression]] = {}
         self._used: set[Code] = set()
         known: dict[str, list[Suppression]] = {}
@@ -163,20 +164,20 @@ class Suppressions:
         self._used |= used
         return bool(used)
 
-    def problems(self, codes: frozenset[str], is_judged: Callable[[Suppression, Code], bool]) -> Iterator[Diagnostic]:
+    def problems(self, codes: frozenset[str], is_judged: Callable[[str, Path], bool]) -> Iterator[Diagnostic]:
         """What there is to say of the suppressions themselves.
 
-        ``codes`` are all that there are; ``is_judged`` tells where a suppression that was not used is one too many.
+        ``codes`` are all that there are; ``is_judged(code, file)`` tells where an unused suppression is one too many.
         """
         from omnicfg.rule import diagnostic, rule_modules, rule_of
 
         checks = [module for module in rule_modules() if hasattr(module, "check_suppression")]
         for suppression in {id(each): each for found in self._files.values() for each in found}.values():
-            unused = tuple(
-                code for code in suppression.codes if code not in self._used and is_judged(suppression, code)
-            )
+            path = self._paths[suppression.mark.file]
+            unused = (code for code in suppression.codes if code not in self._used and is_judged(code.text, path))
+            judged = Judged(suppression, tuple(unused), codes)
             for module in checks:
-                for finding in module.check_suppression(Judged(suppression, unused, codes)):
+                for finding in module.check_suppression(judged):
                     yield diagnostic(rule_of(module), finding)
 
 

@@ -63,5 +63,6 @@ VLLM_VERSION = Annotated[
     Option("--vllm-version", metavar="V", help="Whose engine args count, where not 0.32.0's.", words=vllm_versions),
 ]
 ENGINE = Annotated[
-    str, Option("--engine", choices=("vllm-omni", "bundled"), help="The engine that the profile is for.")
+    str | None,
+    Option("--engine", choices=("vllm-omni", "bundled"), help="The engine that the profile is for; else vllm-omni."),
 ]

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from omnicfg.errors import UsageError
 from omnicfg.files import check_writable, write_whole
-from omnicfg.registry import module_names
+from omnicfg.report.formats import format_names, renderer
 from omnicfg.review import Report
-
-_FORMATS: Final = "omnicfg.report.formats"
 
 
 class Output(NamedTuple):
@@ -21,11 +18,6 @@ class Output(NamedTuple):
 
     format: str
     file: Path | None
-
-
-def format_names() -> tuple[str, ...]:
-    """What a report can be rendered as."""
-    return module_names(_FORMATS)
 
 
 def outputs_of(asked: Sequence[str]) -> list[Output]:
@@ -62,7 +54,7 @@ def _output(text: str) -> Output:
 def put_out(report: Report, outputs: Sequence[Output]) -> None:
     """Write the files, each whole, then print what is printed."""
     for name, file in sorted(outputs, key=lambda output: output.file is None):
-        render = import_module(f"{_FORMATS}.{name}").render
+        render = renderer(name)
         if file is not None:
             write_whole(file, render(report, False, None))
         else:

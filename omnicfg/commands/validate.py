@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
+from omnicfg.commands._baseline import baseline_of, tell_stale, written
 from omnicfg.commands._fixing import DIFF, FIX, UNSAFE, check_fixing, fixed, shown
-from omnicfg.commands._options import ENGINE, MODEL_DIR, OVERLAYS, PIPELINE, PLATFORM, SETTINGS, profile_names
-from omnicfg.commands._outputs import format_names, outputs_of, put_out
+from omnicfg.commands._options import (
+    ENGINE,
+    MODEL_DIR,
+    OVERLAYS,
+    PIPELINE,
+    SETTINGS,
+    platform_names,
+    profile_names,
+    vllm_versions,
+)
+from omnicfg.commands._outputs import outputs_of, put_out
 from omnicfg.commands._plans import platforms_of
+from omnicfg.errors import UsageError
 from omnicfg.parser import Argument, Option
 from omnicfg.profile_files import profiles_in
+from omnicfg.report.formats import format_names
+
+if TYPE_CHECKING:
+    from omnicfg.settings import Settings
 
 HELP = "Check profiles: files, directories, or shipped names; the current directory where none is named."
 
@@ -30,33 +45,67 @@ FORMATS = Annotated[
 POLICIES = Annotated[
     list[Path] | None, Option("--policy", metavar="FILE", help="Policies of your own to check as well; repeatable.")
 ]
-FAIL_ON = Annotated[str, Option("--fail-on", choices=("error", "warning"), help="What makes the exit code 1.")]
+FAIL_ON = Annotated[
+    str | None,
+    Option("--fail-on", choices=("error", "warning"), help="What makes the exit code 1; else error."),
+]
+WHERE = Annotated[
+    str | None,
+    Option("--platform", metavar="P", help="cuda, npu, rocm, xpu or musa; else all.", words=platform_names),
+]
+TARGET = Annotated[
+    str | None,
+    Option(
+        "--vllm-version", metavar="V", help="Whose engine args count, where not the engine's own.", words=vllm_versions
+    ),
+]
+BASELINE = Annotated[
+    Path | None, Option("--baseline", metavar="FILE", help="Findings that this file knows do not count.")
+]
+WRITE_BASELINE = Annotated[
+    Path | None, Option("--write-baseline", metavar="FILE", help="Write all findings into this file as known.")
+]
+CONFIG = Annotated[
+    Path | None,
+    Option("--config", metavar="FILE", help="Configuration, where not the omnicfg.toml or pyproject.toml above."),
+]
+NO_CONFIG = Annotated[bool, Option("--no-config", help="Go without configuration.")]
 
 
 def run(
     paths: PATHS = [],  # noqa: B006  # never changed
-    platform: PLATFORM = "all",
+    platform: WHERE = None,
     pipeline: PIPELINE = None,
     model: MODEL_DIR = None,
     overlays: OVERLAYS = None,
     settings: SETTINGS = None,
-    engine: ENGINE = "vllm-omni",
+    engine: ENGINE = None,
+    vllm_version: TARGET = None,
     policies: POLICIES = None,
     formats: FORMATS = None,
-    fail_on: FAIL_ON = "error",
+    fail_on: FAIL_ON = None,
+    baseline: BASELINE = None,
+    write_baseline: WRITE_BASELINE = None,
+    config: CONFIG = None,
+    no_config: NO_CONFIG = False,
     fix: FIX = False,
     diff: DIFF = False,
     unsafe_fixes: UNSAFE = False,
 ) -> int:
-    """Exit code: 1 where there is a finding as bad as ``fail_on``, else 0. A path that does not exist is trouble."""
+    """Exit code: 1 where there is a finding as bad as ``fail_on``, else 0. A path that does not exist is trouble.
+
+    What is given here goes before what is configured.
+    """
     from omnicfg.check import check
     from omnicfg.diagnostics import Severity
-    from omnicfg.review import Report, reviewed
-    from omnicfg.settings import Settings
+    from omnicfg.review import Report, report_of
+    from omnicfg.rule import DEFAULT_ENGINE
 
-    outputs = outputs_of(formats or (["text"] if not diff else []))
+    configured = _configured(config, no_config)
+    outputs = outputs_of(formats or ([] if diff else configured.formats or ["text"]))
     check_fixing(fix, diff, unsafe_fixes, outputs)
-    platforms = platforms_of(platform)
+    platforms = platforms_of(platform or "all") if platform or not configured.platforms else configured.platforms
+    known = None if write_baseline else baseline_of(baseline or configured.baseline)
     profiles = list(profiles_in(paths or [Path()]))
 
     def review() -> Report:
@@ -66,17 +115,33 @@ def run(
             pipeline=pipeline,
             overlays=overlays or (),
             overrides=settings,
-            engine=engine,
+            engine=engine or configured.engine or DEFAULT_ENGINE,
             model=model,
-            policies=policies or (),
+            policies=policies or configured.policies,
+            vllm_version=vllm_version or configured.vllm_version,
         )
-        findings, suppressed = reviewed(checked, Settings())
-        return Report(findings, tuple(map(str, profiles)), Severity(fail_on), suppressed)
+        worst = Severity(fail_on or configured.fail_on or "error")
+        return report_of(checked, configured, known, tuple(map(str, profiles)), worst)
 
     named = [*(paths or [Path()]), *(overlays or ())]
     differs = diff and shown(review, named, unsafe_fixes)
     if fix and not diff:
         fixed(review, named, unsafe_fixes)
     report = review()
+    if write_baseline is not None:
+        report = written(report, write_baseline)
+    tell_stale(report, known)
     put_out(report, outputs)
     return report.exit_code or int(differs)
+
+
+def _configured(file: Path | None, none: bool) -> Settings:
+    from omnicfg.settings import Settings
+
+    if file is not None and none:
+        raise UsageError("`--config` and `--no-config` contradict each other", "Give one of them.")
+    if none:
+        return Settings()
+    from omnicfg.configuration import configured
+
+    return configured(file)

@@ -3,3 +3,27 @@
 A module has ``render(report, colour, width)``, which gives the whole text; what is not for people looks at neither
 colour nor width (``None``: lines may be as long as they are).
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from omnicfg.registry import module_names
+
+if TYPE_CHECKING:
+    from omnicfg.review import Report
+
+Render = Callable[["Report", bool, int | None], str]
+
+
+def format_names() -> tuple[str, ...]:
+    """What a report can be rendered as; imports none of it."""
+    return module_names(__name__)
+
+
+def renderer(name: str) -> Render:
+    """What renders a report as one of these."""
+    render: Render = import_module(f"{__name__}.{name}").render
+    return render
