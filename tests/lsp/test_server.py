@@ -1,0 +1,175 @@
+"""``omnicfg lsp`` as an editor meets it: a real client at the other end of the streams."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from lsprotocol import types as lsp
+
+from tests.conftest import WriteProfile
+from tests.lsp.editor import Editor, applied
+
+HEAD = "pipeline: qwen3_tts\nasync_chunk: false\n"
+BASE = (
+    HEAD
+    + "stages:\n  - stage_id: 0\n    max_num_seqs: 10\n"
+    + "platforms:\n  npu:\n    stages: [{stage_id: 0, max_num_seqs: 4}]\n"
+)
+DERIVED = "base_config: base.yaml\nstages:\n  - stage_id: 0\n    max_num_seqs: 16\n    enable_prefix_caching: false\n"
+QUIET = "base_config: base.yaml\nstages:\n  - stage_id: 0\n    enable_prefix_caching: false\n"
+
+
+@pytest.fixture(scope="module")
+def editor() -> Iterator[Editor]:
+    with Editor() as running:
+        yield running
+
+
+def told(diagnostics: list[lsp.Diagnostic]) -> list[tuple[str, int, int, int]]:
+    """Code, line, first and last character of each diagnostic."""
+    return [
+        (str(each.code), each.range.start.line, each.range.start.character, each.range.end.character)
+        for each in diagnostics
+    ]
+
+
+def test_what_is_typed_is_checked_and_not_what_is_saved(editor: Editor, profile_file: WriteProfile) -> None:
+    path = profile_file(BASE)
+    assert told(editor.open(path)) == []
+    (found,) = editor.type(path, BASE.replace("max_num_seqs: 10", "max_num_seq: 10"))
+    assert told([found]) == [("OC101", 4, 4, 15)]
+    assert found.message == "unknown key `max_num_seq` in stage 0\nDid you mean `max_num_seqs`?"
+    assert (found.severity, found.source) == (lsp.DiagnosticSeverity.Error, "omnicfg")
+    assert found.code_description is not None
+    assert found.code_description.href.endswith("/rules/OC101.md")
+    assert told(editor.type(path, "a: [")) == []
+    assert told(editor.type(path, BASE + "x: [")) == [("OC002", 8, 4, 4)]
+    assert told(editor.type(path, BASE)) == []
+
+
+def test_columns_are_counted_as_the_client_counts(profile_file: WriteProfile, editor: Editor) -> None:
+    text = HEAD + "stages: [{stage_id: 0, env: {A: '🎵ä'}, max_num_seq: 8}]\n"
+    path = profile_file(text)
+    line = text.splitlines()[2]
+    start = line.index("max_num_seq")
+    assert told(editor.open(path)) == [("OC101", 2, start + 1, start + 12)]
+    for encoding, more in (("utf-32", 0), ("utf-8", 4)):
+        with Editor([encoding]) as other:
+            assert other.server.capabilities.position_encoding == encoding
+            assert told(other.open(path)) == [("OC101", 2, start + more, start + more + 11)]
+
+
+def test_other_yaml_files_are_left_alone(editor: Editor, profile_file: WriteProfile) -> None:
+    path = profile_file("jobs:\n  build: {steps: []}\n", "ci.yaml")
+    assert editor.open(path) == []
+    assert editor.hover(path, 0, 1) is None
+    assert editor.actions(path, 0) == []
+
+
+def test_a_base_that_is_typed_changes_what_is_said_of_the_profile(editor: Editor, profile_file: WriteProfile) -> None:
+    base, path = profile_file(BASE, "base.yaml"), profile_file(QUIET, "derived.yaml")
+    assert editor.open(path) == []
+    editor.open(base)
+    editor.type(base, BASE.replace("qwen3_tts", "qwen3_ttx"))
+    (found,) = editor.until(path, ["OC012"])
+    assert told([found]) == [("OC012", 0, 13, 22)]
+    (related,) = found.related_information or ()
+    assert (related.location.uri, related.location.range.start) == (base.as_uri(), lsp.Position(0, 10))
+    editor.close(base)  # without saving
+    assert editor.until(path, []) == []
+
+
+def test_a_base_that_changes_on_disk_does_too(profile_file: WriteProfile) -> None:
+    base, path = profile_file(BASE, "base.yaml"), profile_file(QUIET, "derived.yaml")
+    with Editor(watches=True) as editor:
+        assert editor.open(path) == []
+        assert [each.method for each in editor.registered] == ["workspace/didChangeWatchedFiles"]
+        base.write_text("a: [\n")
+        editor.changed_on_disk(base)
+        assert told(editor.until(path, ["OC002"])) == [("OC002", 0, 13, 22)]
+        base.write_text(BASE)
+        editor.changed_on_disk(base)
+        assert editor.until(path, []) == []
+
+
+def test_hover_shows_what_takes_effect_where_and_why(editor: Editor, profile_file: WriteProfile) -> None:
+    base, path = profile_file(BASE, "base.yaml"), profile_file(DERIVED, "derived.yaml")
+    editor.open(path)
+    found = editor.hover(path, 3, 8)
+    assert found is not None
+    assert isinstance(found.contents, lsp.MarkupContent)
+    assert found.contents.value == (
+        "`stages.0.max_num_seqs`\n\n"
+        f"- **cuda, rocm, xpu, musa**: `16`, profile [derived.yaml:4:19]({path.as_uri()}#L4)\n"
+        f"  - over `10`, base [base.yaml:5:19]({base.as_uri()}#L5): replaced by profile derived.yaml\n"
+        f"- **npu**: `4`, platform npu [base.yaml:8:42]({base.as_uri()}#L8)\n"
+        f"  - over `16`, profile [derived.yaml:4:19]({path.as_uri()}#L4): set for platform npu\n"
+        f"  - over `10`, base [base.yaml:5:19]({base.as_uri()}#L5): replaced by profile derived.yaml"
+    )
+    assert found.range == lsp.Range(lsp.Position(3, 4), lsp.Position(3, 16))
+    assert editor.hover(path, 1, 2) is None
+
+
+def test_definitions_are_the_other_layers_that_set_the_value(editor: Editor, profile_file: WriteProfile) -> None:
+    base, path = profile_file(BASE, "base.yaml"), profile_file(DERIVED, "derived.yaml")
+    editor.open(path)
+    assert editor.definition(path, 0, 16) == [("base.yaml", 0, 0)]
+    assert editor.definition(path, 3, 8) == [("base.yaml", 7, 41), ("base.yaml", 4, 18)]
+    editor.open(base)
+    assert editor.definition(base, 7, 30) == [("base.yaml", 4, 18)]
+    assert editor.definition(base, 3, 8) == []
+
+
+def test_fixes_are_offered_where_the_finding_is(editor: Editor, profile_file: WriteProfile) -> None:
+    text = BASE.replace("max_num_seqs: 10", "max_num_seq: '10'") + "session_mode: duplex\n"
+    path = profile_file(text)
+    editor.open(path)
+    rename, everything = editor.actions(path, 4)
+    assert (rename.title, rename.kind, rename.is_preferred) == (
+        "Rename `max_num_seq` to `max_num_seqs`",
+        "quickfix",
+        True,
+    )
+    assert applied(text, rename.edit, path) == text.replace("max_num_seq:", "max_num_seqs:")
+    assert everything.kind == "source.fixAll.omnicfg"
+    assert everything.edit is None
+    assert applied(text, editor.resolve(everything).edit, path) == BASE + "session_mode: duplex\n"
+    (unsafe, _) = editor.actions(path, 8)
+    assert (unsafe.title, unsafe.is_preferred) == ("Write `turn` (changes what runs)", False)
+    assert [each.kind for each in editor.actions(path, 4, ["source.fixAll"])] == ["source.fixAll.omnicfg"]
+    assert [each.kind for each in editor.actions(path, 4, ["quickfix"])] == ["quickfix"]
+    assert editor.actions(path, 4, ["refactor"]) == []
+
+
+def test_the_outline(editor: Editor, profile_file: WriteProfile) -> None:
+    path = profile_file(BASE)
+    editor.open(path)
+    outline = editor.symbols(path)
+    assert [each.name for each in outline] == ["pipeline", "async_chunk", "stages", "platforms"]
+    assert [each.name for each in outline[2].children or ()] == ["stage 0"]
+    (npu,) = outline[3].children or ()
+    assert npu.name == "npu"
+    for each in [*outline, npu]:
+        assert (each.range.start.line, each.range.start.character) <= (
+            each.selection_range.start.line,
+            each.selection_range.start.character,
+        )
+
+
+def test_without_pygls_it_is_told_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "pygls.py").write_text("raise ModuleNotFoundError(name='pygls')\n")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from omnicfg.cli import main; main()"
+    found = subprocess.run([sys.executable, "-c", code, "lsp"], input="", capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout) == (2, "")
+    assert "pip install 'omnicfg[lsp]'" in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+def test_it_ends_with_the_stream() -> None:
+    command = [sys.executable, "-m", "omnicfg.cli", "lsp"]
+    found = subprocess.run(command, input=b"", capture_output=True, timeout=60, check=False)
+    assert (found.returncode, found.stdout) == (0, b"")
