@@ -7,9 +7,10 @@ from typing import Final
 
 from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.diagnostics import Severity
+from omnicfg.losses import Losses
 from omnicfg.passes.inherit import stage_id_of
 from omnicfg.rule import Finding, Rule, Subject
-from omnicfg.tree import Mapping, Node, Route, Sequence, find, leaves, plain
+from omnicfg.tree import LayerKind, Mapping, Node, Route, Sequence, find, leaves, plain
 
 RULE = Rule(
     code="OC307",
@@ -19,7 +20,8 @@ RULE = Rule(
     why=(
         "An empty `stages`, `connectors` or `platforms` keeps what the file below says, so does an empty block among "
         "those that merge (`default_sampling_params: {}`), and so do a null `devices` or `env` in a platform's block. "
-        "Whoever writes one expects a clean slate, and gets the base's settings."
+        "A stage's null for a pipeline-wide setting (`quantization: null`) is no way to opt out of it either: "
+        "vLLM-Omni's server goes on with the profile's value. Whoever writes one of these expects a clean slate."
     ),
     base="""\
 pipeline: qwen3_tts
@@ -39,21 +41,14 @@ base_config: base.yaml
 """,
 )
 
-_HELP: Final = "Leave it out, or build on a file that does not set what should be gone."
+_HELP: Final = "Leave it out; what should be gone must not be set below."
 _BLOCKS: Final = ("stages", "connectors", "platforms")
-_Places = dict[Route, Node]
 
 
 def check_profile(subject: Subject) -> Iterator[Finding]:
     """Every empty value of a file against the files below, of a platform's entry against its stage, of an override."""
     losses = subject.losses
-    below: _Places = {}
-    for document in losses.documents:
-        places = dict(_places(document))
-        for route, node in places.items():
-            if route in below and not plain(node):
-                yield _finding(route, node, below[route])
-        below |= {route: node for route, node in places.items() if plain(node)}
+    yield from _over_files(losses)
     for platform in losses.platforms:
         if platform in losses.trees:
             yield from _on_platform(subject.profile.deploy, platform)
@@ -61,6 +56,19 @@ def check_profile(subject: Subject) -> Iterator[Finding]:
         kept = _at(losses.trees[None], override.route) if _is_empty_block(override.node) else None
         if kept is not None and any(losses.is_written(leaf) for _, leaf in leaves(kept) if leaf is not kept):
             yield _finding(override.route, override.node, kept)
+    for in_block, tree in losses.trees.items():
+        for stage in tree.sequence("stages").mappings():
+            yield from _over_all_stages(stage, tree, in_block, losses)
+
+
+def _over_files(losses: Losses) -> Iterator[Finding]:
+    below: dict[Route, Node] = {}
+    for document in losses.documents if len(losses.documents) > 1 else ():
+        places = dict(_places(document))
+        for route, node in places.items():
+            if route in below and not plain(node):
+                yield _finding(route, node, below[route])
+        below |= {route: node for route, node in places.items() if plain(node)}
 
 
 def _places(document: Mapping) -> Iterator[tuple[Route, Node]]:
@@ -93,6 +101,17 @@ def _on_platform(deploy: Mapping, platform: str) -> Iterator[Finding]:
             below = None if stage is None else stage.items.get(key)
             if below is not None and plain(below) and _keeps(key, node):
                 yield _finding(("stages", stage_id_of(entry), key), node, below, platform)
+
+
+def _over_all_stages(stage: Mapping, tree: Mapping, platform: str | None, losses: Losses) -> Iterator[Finding]:
+    """A stage's null against the profile's setting for all stages."""
+    for key in deploy_schema().pipeline_wide:
+        own, wide = find(stage, ("engine_extras", key)), tree.items[key]
+        if own is None or plain(own) is not None or not losses.is_written(own):
+            continue
+        is_told_here = platform is None or own.layer.kind is LayerKind.PLATFORM
+        if is_told_here and plain(wide) is not None and losses.is_written(wide):
+            yield _finding(("stages", stage.value("stage_id"), key), own, wide, platform)
 
 
 def _flat(entry: Mapping) -> Mapping:
