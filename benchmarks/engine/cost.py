@@ -221,10 +221,10 @@ class Bench:
     def _model_arguments(self) -> tuple[list[str], dict[str, Any]]:
         folder = self._results.folder
         if self._tiny:
-            from omnicfg.models import materialize, tiny_omni
+            from omnicfg.models import materialize, tiny_thinker
 
-            self._vocabulary = tiny_omni.VOCABULARY
-            model, hf_config = materialize("builtin:tiny-omni", folder), tiny_omni.config()
+            self._vocabulary = tiny_thinker.VOCABULARY
+            model, hf_config = materialize("builtin:tiny-thinker", folder), tiny_thinker.config()
             more = ["--enforce-eager", "--dtype", "float32", "--max-num-seqs", "4"]
         else:
             model, hf_config = write_thinker(folder / "thinker"), THINKER

@@ -22,7 +22,7 @@ from typing import Any
 
 from benchmarks.engine.support import Budget, Results, engine_environment, run_python
 from omnicfg.engine.spec import environment
-from omnicfg.models import tiny_omni
+from omnicfg.models import tiny_thinker
 
 FEW_BLOCKS = {"num_gpu_blocks_override": 60}  # of 32 tokens: less than the running requests of some scenarios need
 
@@ -181,8 +181,8 @@ def _model(folder: Path, dtype: str) -> Path:
 
 def _write_experts(path: Path) -> None:
     path.mkdir(exist_ok=True)
-    tiny_omni.write(path)
-    config = {**tiny_omni.config(), "num_experts_per_tok": tiny_omni.EXPERTS}
+    tiny_thinker.write(path)
+    config = {**tiny_thinker.config(), "num_experts_per_tok": tiny_thinker.EXPERTS}
     (path / "config.json").write_text(json.dumps(config))
 
 

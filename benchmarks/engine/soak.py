@@ -26,7 +26,7 @@ from benchmarks.engine.servers import Server
 from benchmarks.engine.support import engine_environment
 from omnicfg.engine.spec import PayloadRows, request_flag, rows_engine_args
 from omnicfg.engine.transport import Payload, PayloadAssembler, RowReceiver
-from omnicfg.models import materialize, tiny_omni
+from omnicfg.models import materialize, tiny_thinker
 
 MODEL = "thinker"
 CLIENTS = 4
@@ -36,9 +36,16 @@ GAUGES = ("vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:kv_cac
 def rows_server(folder: Path, port: int, *more: str) -> tuple[Server, Path]:
     """The tiny model with rows on its OpenAI server, and the socket at which the rows are; not yet ready."""
     socket = folder / "rows.sock"
-    rows = rows_engine_args(PayloadRows((2,), final=True), tiny_omni.config(), {}, socket=str(socket))
+    rows = rows_engine_args(PayloadRows((2,), final=True), tiny_thinker.config(), {}, socket=str(socket))
     flags = [word for name, value in rows.items() for word in ("--" + name.replace("_", "-"), json.dumps(value))]
-    arguments = ["--model", str(materialize("builtin:tiny-omni")), "--served-model-name", MODEL, "--dtype", "float32"]
+    arguments = [
+        "--model",
+        str(materialize("builtin:tiny-thinker")),
+        "--served-model-name",
+        MODEL,
+        "--dtype",
+        "float32",
+    ]
     arguments += ["--enforce-eager", "--max-model-len", "1536", "--max-num-seqs", "8", "--block-size", "32"]
     environment = engine_environment(folder, VLLM_CPU_KVCACHE_SPACE="1")
     return Server("soak", [*arguments, *flags, *more], port, folder / "server.log", environment), socket

@@ -21,6 +21,8 @@ CONFIG_KEY = "payload_rows"
 CONNECTOR = "PayloadConnector"
 CONNECTOR_MODULE = "omnicfg.engine.gather"
 REQUEST_FLAG = "payload"
+WEIGHTS_KEY = "payload_weights"
+"""Under this name ``additional_config`` says what a model's tensors begin with in a checkpoint of several parts."""
 
 
 FINAL = "final"
@@ -212,22 +214,26 @@ def _model_refusals(hf_config: Mapping[str, Any], engine_args: Mapping[str, Any]
     if not _architectures(hf_config, engine_args):
         yield Refusal("config.json names no architecture, so there is no vLLM class to extend by payload rows")
     config = text_config(hf_config)
-    others = sorted({str(kind) for kind in _sequence(config, "layer_types")} - {"full_attention"})
-    windowed = bool(config.get("sliding_window")) and config.get("use_sliding_window", True)
-    if set(others) == {"sliding_attention"} or (windowed and not others):
-        if not engine_args.get("disable_sliding_window"):
-            yield Refusal(
-                f"the model has sliding-window layers: {_ELSEWHERE}; set disable_sliding_window, or serve it "
-                "without rows"
-            )
-    elif others:
-        yield Refusal(f"the model has {', '.join(others)} layers: {_ELSEWHERE}")
-    if any(key in config for key in _RECURRENT_KEYS):
-        yield Refusal(f"the model has Mamba or linear-attention layers: {_ELSEWHERE}")
+    for kind in partial_layers(config, bool(engine_args.get("disable_sliding_window"))):
+        remedy = "; set disable_sliding_window, or serve it without rows" if kind == SLIDING else ""
+        yield Refusal(f"the model has {kind} layers: {_ELSEWHERE}{remedy}")
     if config.get("kv_lora_rank"):
         yield Refusal("the model uses latent attention (MLA): payload rows beside its cache are not proven")
     if hf_config.get("is_encoder_decoder"):
         yield Refusal("the model is an encoder-decoder: its layers do not share one block table with payload rows")
+
+
+def partial_layers(config: Mapping[str, Any], sliding_window_disabled: bool) -> Iterator[str]:
+    """The kinds of a decoder's layers that do not need a block for every token, by its part of a ``config.json``."""
+    others = sorted({str(kind) for kind in _sequence(config, "layer_types")} - {"full_attention"})
+    windowed = bool(config.get("sliding_window")) and config.get("use_sliding_window", True)
+    if others == ["sliding_attention"] or (windowed and not others):
+        if not sliding_window_disabled:
+            yield SLIDING
+    elif others:
+        yield ", ".join(others)
+    if any(key in config for key in _RECURRENT_KEYS):
+        yield "Mamba or linear-attention"
 
 
 def _layer_refusals(hf_config: Mapping[str, Any], payload: PayloadRows | Mapping[str, Any]) -> Iterator[Refusal]:
@@ -255,6 +261,7 @@ _SWITCHES: Final = {
 }
 _MAPPINGS: Final = ("hf_overrides", "additional_config")
 
+SLIDING: Final = "sliding-window"
 _ELSEWHERE = "vLLM keeps them in another group than payload rows, which wastes most of the KV cache"
 
 _RECURRENT_KEYS = (

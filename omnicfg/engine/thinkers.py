@@ -8,6 +8,7 @@ is part of vLLM's compile hash) under the name ``spec.CONFIG_KEY``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -20,7 +21,7 @@ from vllm.model_executor.models.utils import maybe_prefix
 from vllm.sequence import IntermediateTensors
 
 from omnicfg.engine.paged_rows import PagedRows
-from omnicfg.engine.spec import ARCHITECTURE_PREFIX, CONFIG_KEY, PayloadRows, base_architecture
+from omnicfg.engine.spec import ARCHITECTURE_PREFIX, CONFIG_KEY, WEIGHTS_KEY, PayloadRows, base_architecture
 
 LAYER_NAME = "payload_rows"
 
@@ -30,6 +31,7 @@ class KeepsPayloadRows:
 
     payload_rows: PagedRows
     _payload: PayloadRows
+    _weights: str
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         super().__init__(vllm_config=vllm_config, prefix=prefix)  # type: ignore[call-arg]
@@ -44,6 +46,16 @@ class KeepsPayloadRows:
         self.payload_rows.write([*between, hidden] if self._payload.final else between)
         return hidden
 
+    def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> Any:
+        """The model's own ``load_weights``. Of a checkpoint that holds several models it sees its own tensors only."""
+        if self._weights:
+            weights = (
+                (name.removeprefix(self._weights), tensor)
+                for name, tensor in weights
+                if name.startswith(self._weights) and hasattr(self, name.removeprefix(self._weights).split(".")[0])
+            )
+        return super().load_weights(weights)  # type: ignore[misc]
+
     def _keep_rows(self, vllm_config: VllmConfig, prefix: str) -> None:
         payload = PayloadRows.from_config(vllm_config.additional_config[CONFIG_KEY])
         text_config = vllm_config.model_config.hf_config.get_text_config()
@@ -55,6 +67,7 @@ class KeepsPayloadRows:
         # vLLM reads one integer, the layer's index, out of a layer's name.
         name = maybe_prefix(prefix, f"{LAYER_NAME}.{layers}")
         self._payload = payload
+        self._weights = vllm_config.additional_config.get(WEIGHTS_KEY, "")
         self.payload_rows = PagedRows(len(payload), text_config.hidden_size, name)
 
 

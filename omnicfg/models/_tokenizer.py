@@ -10,7 +10,27 @@ from typing import Any
 END_OF_TEXT = "<|endoftext|>"
 TURN_START = "<|im_start|>"
 TURN_END = "<|im_end|>"
-SPECIAL_TOKENS = (END_OF_TEXT, TURN_START, TURN_END)
+VISION_START, VISION_END = "<|vision_start|>", "<|vision_end|>"
+IMAGE, VIDEO, AUDIO = "<|image_pad|>", "<|video_pad|>", "<|audio_pad|>"
+AUDIO_START, AUDIO_END = "<|audio_start|>", "<|audio_end|>"
+SPEECH_PAD, SPEECH_START, SPEECH_END = "<tts_pad>", "<tts_text_bos>", "<tts_text_eod>"
+SPECIAL_TOKENS = (
+    END_OF_TEXT,
+    TURN_START,
+    TURN_END,
+    VISION_START,
+    VISION_END,
+    IMAGE,
+    VIDEO,
+    AUDIO,
+    AUDIO_START,
+    AUDIO_END,
+    SPEECH_PAD,
+    SPEECH_START,
+    SPEECH_END,
+)
+ROLES = ("system", "user", "assistant")
+"""A Talker tells whose turn it is from the one token after a turn's start."""
 
 CHAT_TEMPLATE = """\
 {%- for message in messages -%}
@@ -61,21 +81,22 @@ Thank you, that is all I wanted to know.
 def write_tokenizer(directory: Path, vocabulary_size: int) -> None:
     """Writes ``tokenizer.json``, its configuration and the chat template into ``directory``.
 
-    The vocabulary holds the special tokens at its end and exactly ``vocabulary_size`` entries in all.
+    The vocabulary holds the special tokens and the roles at its end and exactly ``vocabulary_size`` entries in all.
     Learning the merges is deterministic: equal counts are ordered by token id.
     """
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary_size - len(SPECIAL_TOKENS),
+        vocab_size=vocabulary_size - len(SPECIAL_TOKENS) - len(ROLES),
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
     tokenizer.train_from_iterator(CORPUS.splitlines(), trainer)
     tokenizer.add_special_tokens(list(SPECIAL_TOKENS))
+    tokenizer.add_tokens([AddedToken(role, single_word=True, normalized=False) for role in ROLES])
     if tokenizer.get_vocab_size() != vocabulary_size:
         raise ValueError(f"the corpus yields {tokenizer.get_vocab_size()} tokens, not {vocabulary_size}")
     tokenizer.save(str(directory / "tokenizer.json"))
@@ -84,8 +105,9 @@ def write_tokenizer(directory: Path, vocabulary_size: int) -> None:
 
 
 def special_token_id(token: str, vocabulary_size: int) -> int:
-    """The id of a special token in a vocabulary of that size."""
-    return vocabulary_size - len(SPECIAL_TOKENS) + SPECIAL_TOKENS.index(token)
+    """The id of a special token or a role in a vocabulary of that size."""
+    last = (*SPECIAL_TOKENS, *ROLES)
+    return vocabulary_size - len(last) + last.index(token)
 
 
 def write_json(path: Path, value: dict[str, Any] | Sequence[Any]) -> None:
@@ -98,6 +120,6 @@ def _tokenizer_config() -> dict[str, Any]:
         "clean_up_tokenization_spaces": False,
         "eos_token": TURN_END,
         "pad_token": END_OF_TEXT,
-        "additional_special_tokens": [TURN_START],
+        "additional_special_tokens": [token for token in SPECIAL_TOKENS if token not in {END_OF_TEXT, TURN_END}],
         "model_max_length": 8192,
     }

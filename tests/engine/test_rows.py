@@ -19,7 +19,7 @@ import pytest
 from benchmarks.engine.support import engine_environment, run_python
 from omnicfg.engine.memory import estimate
 from omnicfg.engine.spec import PayloadRows
-from omnicfg.models import materialize, tiny_omni
+from omnicfg.models import materialize, tiny_thinker
 
 pytest.importorskip("vllm", reason="starts the engine")
 pytestmark = pytest.mark.slow
@@ -52,7 +52,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def run(folder: Path) -> Run:
     """Runs one engine, and gives its report with the exit code and the log."""
-    model = materialize("builtin:tiny-omni")
+    model = materialize("builtin:tiny-thinker")
     environment = engine_environment(folder, VLLM_CPU_KVCACHE_SPACE="1")
 
     def run(name: str, engine_args: dict[str, Any], *more: str, **variables: str) -> Report:
@@ -138,5 +138,5 @@ def test_one_wrong_block_is_seen(wrong_block: Report) -> None:
 def test_the_estimate_is_what_vllm_logs(wrong_block: Report) -> None:
     (logged,) = set(re.findall(r"KV cache size: ([\d,]+) tokens", wrong_block["log"]))
     rows = PayloadRows((2,), final=True)
-    expected = estimate(tiny_omni.config(), BASE, rows).tokens(2**30, block_size=32)
+    expected = estimate(tiny_thinker.config(), BASE, rows).tokens(2**30, block_size=32)
     assert int(logged.replace(",", "")) == pytest.approx(expected, rel=0.03)

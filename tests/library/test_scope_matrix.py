@@ -46,7 +46,7 @@ voxtral_tts                  | off off      | off off      | off off      | off 
 voxcpm2                      | off          | off          | off          | off          | off
 cosyvoice3                   | off off      | off off      | off off      | off off      | off off
 indextts2                    | off off      | off off      | off off      | off off      | off off
-tiny_omni                    | on           | on           | on           | on           | on
+tiny_omni                    | on off off   | on off off   | on off off   | on off off   | on off off
 """
 
 

@@ -1,4 +1,4 @@
-"""The tiny model: the same bytes every time, a real tokenizer, weights that a real implementation accepts."""
+"""The tiny models: the same bytes every time, a real tokenizer, weights that a real implementation accepts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnicfg.models import tiny_omni
+from omnicfg.models import tiny_omni, tiny_thinker
+from omnicfg.models._tokenizer import ROLES, SPECIAL_TOKENS
 
 
 @pytest.fixture(scope="module")
@@ -42,11 +43,18 @@ def test_every_run_writes_the_same_bytes(checkpoint: Path, tmp_path: Path) -> No
     assert digests(tmp_path) == digests(checkpoint)
 
 
-def test_a_recipe_that_writes_other_bytes_has_another_version(checkpoint: Path) -> None:
-    """Users keep what an earlier version made: bump ``VERSION`` with every change, and add the new digest here."""
-    known = {1: "771b8d3e3804a45146a064515c5ba01d51b9cefab322263827dc432cb237b359"}
-    everything = b"".join(path.read_bytes() for path in sorted(checkpoint.iterdir()))
-    assert known.get(tiny_omni.VERSION) == hashlib.sha256(everything).hexdigest()
+@pytest.mark.parametrize(
+    ("recipe", "digest"),
+    [
+        (tiny_omni, "2:13b7469202043533e4a2497951f4a32f1e8462748f4a2b0cd4af67a8a876de04"),
+        (tiny_thinker, "1:f01d8b8e071677e3561967195e34f2e57b6ea687ed1bdd05c75b831ef8659451"),
+    ],
+)
+def test_a_recipe_that_writes_other_bytes_has_another_version(recipe: Any, digest: str, tmp_path: Path) -> None:
+    """Users keep what an earlier version made: bump ``VERSION`` with every change, and write the new digest here."""
+    recipe.write(tmp_path)
+    everything = b"".join(path.read_bytes() for path in sorted(tmp_path.iterdir()))
+    assert digest == f"{recipe.VERSION}:{hashlib.sha256(everything).hexdigest()}"
 
 
 def test_the_files_are_those_of_a_published_checkpoint(checkpoint: Path) -> None:
@@ -62,9 +70,10 @@ def test_the_files_are_those_of_a_published_checkpoint(checkpoint: Path) -> None
 
 def test_the_tokenizer_fills_the_vocabulary(checkpoint: Path, tokenizer: Any) -> None:
     config = json.loads((checkpoint / "config.json").read_text())
-    assert tokenizer.get_vocab_size() == config["vocab_size"]
-    assert tokenizer.token_to_id("<|im_end|>") == config["eos_token_id"]
-    assert tokenizer.token_to_id("<|endoftext|>") == config["pad_token_id"]
+    assert tokenizer.get_vocab_size() == config["thinker_config"]["text_config"]["vocab_size"]
+    assert tokenizer.token_to_id("<|im_end|>") == config["im_end_token_id"]
+    assert tokenizer.token_to_id("<|audio_pad|>") == config["thinker_config"]["audio_token_id"]
+    assert tokenizer.token_to_id("<tts_pad>") == config["tts_pad_token_id"]
     alphabet = [tokenizer.id_to_token(number) for number in range(tiny_omni.RAW_BYTES)]
     assert all(len(token) == 1 for token in alphabet), "the first entries are the single bytes"
 
@@ -75,10 +84,16 @@ def test_any_text_survives_the_tokenizer(text: str, tokenizer: Any) -> None:
     assert tokenizer.decode(tokenizer.encode(text).ids, skip_special_tokens=False) == text
 
 
-def test_turns_are_marked_by_single_tokens(tokenizer: Any) -> None:
-    ids = tokenizer.encode("<|im_start|>user\nhello<|im_end|>").ids
-    assert ids[0] == tokenizer.token_to_id("<|im_start|>")
+@pytest.mark.parametrize("role", ROLES)
+def test_a_turn_begins_with_two_tokens_that_tell_whose_it_is(role: str, tokenizer: Any) -> None:
+    ids = tokenizer.encode(f"<|im_start|>{role}\nhello {role}s<|im_end|>").ids
+    assert ids[:2] == [tokenizer.token_to_id("<|im_start|>"), tiny_omni.token(role)]
     assert ids[-1] == tokenizer.token_to_id("<|im_end|>")
+    assert ids.count(tiny_omni.token(role)) == 1, "not inside another word"
+
+
+def test_every_special_token_has_the_id_that_the_configuration_counts_with(tokenizer: Any) -> None:
+    assert all(tokenizer.token_to_id(name) == tiny_omni.token(name) for name in (*SPECIAL_TOKENS, *ROLES))
 
 
 def test_weights_are_finite_and_of_a_trained_models_scale(checkpoint: Path) -> None:
@@ -88,17 +103,37 @@ def test_weights_are_finite_and_of_a_trained_models_scale(checkpoint: Path) -> N
     weights = load_file(checkpoint / "model.safetensors")
     assert {name: tensor.shape for name, tensor in weights.items()} == dict(tiny_omni.parameters())
     assert all(np.isfinite(tensor).all() for tensor in weights.values())
-    down = weights["model.layers.0.mlp.experts.0.down_proj.weight"]
+    down = weights["thinker.model.layers.0.mlp.experts.0.down_proj.weight"]
     assert down.std() == pytest.approx(tiny_omni.EXPERT_WIDTH**-0.5, rel=0.05)
 
 
+def test_the_thinker_alone_has_the_same_weights(checkpoint: Path, tmp_path: Path) -> None:
+    import numpy as np
+    from safetensors.numpy import load_file
+
+    tiny_thinker.write(tmp_path)
+    whole, alone = load_file(checkpoint / "model.safetensors"), load_file(tmp_path / "model.safetensors")
+    assert all(np.array_equal(tensor, whole[f"thinker.{name}"]) for name, tensor in alone.items())
+
+
 @pytest.mark.slow
-def test_transformers_loads_every_weight_and_keeps_activations_in_range(checkpoint: Path) -> None:
+@pytest.mark.parametrize(
+    ("recipe", "kind"), [(tiny_omni, "Qwen3OmniMoeForConditionalGeneration"), (tiny_thinker, "AutoModelForCausalLM")]
+)
+def test_transformers_loads_every_weight(recipe: Any, kind: str, tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers", reason="comes with the extra cpu or cuda")
+    recipe.write(tmp_path)
+    _, report = getattr(transformers, kind).from_pretrained(tmp_path, output_loading_info=True)
+    assert not any(report[trouble] for trouble in ("missing_keys", "unexpected_keys", "mismatched_keys")), report
+
+
+@pytest.mark.slow
+def test_activations_are_of_a_trained_models_range(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="comes with the extra cpu or cuda")
     transformers = pytest.importorskip("transformers", reason="comes with the extra cpu or cuda")
-    model, report = transformers.AutoModelForCausalLM.from_pretrained(checkpoint, output_loading_info=True)
-    assert not any(report[trouble] for trouble in ("missing_keys", "unexpected_keys", "mismatched_keys")), report
-    tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint)
+    tiny_thinker.write(tmp_path)
+    model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
     prompt = tokenizer.apply_chat_template(
         [{"role": "user", "content": "What time does the library open?"}],
         add_generation_prompt=True,

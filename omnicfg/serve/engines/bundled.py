@@ -26,6 +26,7 @@ from omnicfg.serve.preflight import SERVED_VLLM, problem
 from omnicfg.serve.request_defaults import FIELDS, VARIABLE, RequestDefaults
 from omnicfg.serve.runtime import private, runtime_directory
 from omnicfg.serve.supervise import Address, Say, supervise
+from omnicfg.serve.text_part import TextPart, text_part
 from omnicfg.tree import LayerKind, plain
 
 DRAIN_S: Final = 10
@@ -90,7 +91,8 @@ def launch(request: Request, machine: Machine) -> Launch:
     """vLLM's server with the compiled engine args of stage 0."""
     stage = request.plan.to_dict()["stages"][0]
     socket = rows_socket(request)
-    stage["engine_args"] |= _rows_args(request, socket)
+    part = text_part(request, machine)
+    stage["engine_args"] |= _rows_args(request, socket, part)
     compiled = stage_arguments(stage, engine_args(SERVED_VLLM), SERVED_VLLM)
     defaults = _request_defaults(stage)
     command = [
@@ -109,6 +111,7 @@ def launch(request: Request, machine: Machine) -> Launch:
     return Launch(
         tuple(command),
         _environment(request, machine, defaults),
+        files={part.file: part.text} if part else {},
         notices=(*_notices(request, machine, compiled, defaults), *_rows_notices(request, socket)),
         directory=socket.parent if socket else None,
     )
@@ -157,13 +160,17 @@ def _rows_sockets(request: Request, socket: Path) -> list[str]:
     return [socket_path(str(socket), replicas, replica) for replica in range(replicas)]
 
 
-def _rows_args(request: Request, socket: Path | None) -> dict[str, Any]:
+def _rows_args(request: Request, socket: Path | None, part: TextPart | None) -> dict[str, Any]:
     """The engine args that switch payload rows on; none where no later stage reads any, or the model is not there."""
     if socket is None or request.config is None:
         return {}
     rows = rows_of(request.plan, request.config)
     assert rows is not None, "a plan with a socket has rows"
-    return rows_engine_args(rows, request.config, plain(_first(request).engine_args), socket=str(socket))
+    own = plain(_first(request).engine_args)
+    if part is None:
+        return rows_engine_args(rows, request.config, own, socket=str(socket))
+    own = {**own, **part.engine_args()}
+    return {**part.engine_args(), **rows_engine_args(rows, part.config, own, socket=str(socket))}
 
 
 def _rows_notices(request: Request, socket: Path | None) -> Iterator[str]:

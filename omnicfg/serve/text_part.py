@@ -1,0 +1,95 @@
+"""The text model inside a first stage, for where vLLM cannot serve the whole of it.
+
+vLLM imports a multimodal class only together with torchvision, which its build for the CPU does not bring; and a
+checkpoint without processors can be given nothing but text. The model's record then says which architecture the decoder
+is by itself (``bundled.text_part``): it is served from the same checkpoint, with a configuration of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from omnicfg.cache import user_cache
+from omnicfg.catalog.capabilities import stage_record
+from omnicfg.engine.spec import WEIGHTS_KEY
+from omnicfg.serve.install_cpu import installed_version
+from omnicfg.serve.launch import Request
+from omnicfg.serve.machine import Machine
+
+_PROCESSORS: Final = ("preprocessor_config.json", "processor_config.json")
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """A text model in a checkpoint: its ``config.json``, and what its tensors' names begin with there."""
+
+    config: Mapping[str, Any]
+    weights: str
+
+    @property
+    def config_directory(self) -> Path:
+        """Where :attr:`file` lies: a directory that vLLM takes the configuration from."""
+        digest = hashlib.sha256(self.text.encode()).hexdigest()[:12]
+        return user_cache() / "text-parts" / digest
+
+    @property
+    def text(self) -> str:
+        """The ``config.json`` as it is written."""
+        return json.dumps(self.config, indent=2, sort_keys=True) + "\n"
+
+    @property
+    def file(self) -> Path:
+        """The ``config.json`` itself."""
+        return self.config_directory / "config.json"
+
+    def engine_args(self) -> dict[str, Any]:
+        """The engine args that make vLLM read the part and nothing else."""
+        return {"hf_config_path": str(self.config_directory), "additional_config": {WEIGHTS_KEY: self.weights}}
+
+
+def text_part(request: Request, machine: Machine) -> TextPart | None:
+    """The part to serve on this machine; ``None`` where the whole stage is served."""
+    record = stage_record(request.plan.pipeline, request.plan.stages[0].model_stage) or {}
+    part: Mapping[str, Any] | None = record.get("bundled", {}).get("text_part")
+    if part is None or request.config is None:
+        return None
+    config = _at(request.config, part["config"])
+    if config is None:
+        return None
+    unimportable = machine.serves_on_cpu and installed_version("torchvision") is None
+    if unimportable or _has_no_processors(Path(request.model)):
+        return TextPart(_config(config, part), part["weights"])
+    return None
+
+
+def _at(config: Mapping[str, Any], place: str) -> Mapping[str, Any] | None:
+    """The part of a configuration at a dotted place; ``None`` where it has no such part."""
+    found: Any = config
+    for step in place.split("."):
+        found = found.get(step) if isinstance(found, Mapping) else None
+    return found if isinstance(found, Mapping) else None
+
+
+def _has_no_processors(model: Path) -> bool:
+    """Whether it is a directory that can be given nothing but text; of what is not here yet nothing is known."""
+    return model.is_dir() and not any((model / name).is_file() for name in _PROCESSORS)
+
+
+def _config(config: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
+    """With text alone all axes of M-RoPE are equal, so it is plain RoPE: what is M-RoPE's own is left out."""
+    rope = {**(config.get("rope_scaling") or {}), **(config.get("rope_parameters") or {})}
+    plain = {name: value for name, value in rope.items() if "mrope" not in name and name != "interleaved"}
+    others = {name: value for name, value in config.items() if name not in {"rope_scaling", "rope_parameters"}}
+    if "rope_theta" in config:
+        plain.setdefault("rope_theta", config["rope_theta"])
+    return {
+        **others,
+        **({"rope_parameters": plain} if plain else {}),
+        "architectures": [part["architecture"]],
+        "model_type": part["model_type"],
+    }
