@@ -1,0 +1,141 @@
+"""``omnicfg migrate``: an old stage config, or an old command line, to a profile of today."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from omnicfg.commands._options import PIPELINE, profile_names
+from omnicfg.errors import OmnicfgError, UsageError
+from omnicfg.parser import Argument, Option
+
+if TYPE_CHECKING:
+    from omnicfg.migrate.run import Migration
+
+HELP = "Turn a stage config of vLLM-Omni before 0.30 into a profile that means the same today."
+
+PATHS = Annotated[list[Path], Argument("OLD", help="A file with `stage_args`; --check and --in-place take several.")]
+OUTPUT = Annotated[Path | None, Option("--output", "-o", metavar="FILE", help="Write the profile to this file.")]
+IN_PLACE = Annotated[bool, Option("--in-place", help="Write it in the old file's place, and keep that as OLD.bak.")]
+STDOUT = Annotated[bool, Option("--stdout", help="Print the profile, the report on standard error (the default).")]
+CHECK = Annotated[bool, Option("--check", help="Write nothing; exit code 1 if anything would be lost.")]
+FLAT = Annotated[bool, Option("--flat", help="Write a full profile, without a base.")]
+BASE = Annotated[
+    str | None,
+    Option(
+        "--base", metavar="NAME|FILE", help="The profile to build on, not the nearest shipped one.", words=profile_names
+    ),
+]
+PLATFORM = Annotated[
+    str | None, Option("--platform", metavar="P", help="The platform that the file was for, where nothing tells.")
+]
+FORMAT = Annotated[str, Option("--format", choices=("text", "json", "markdown"), help="How to print the report.")]
+
+
+def run(
+    paths: PATHS = [],  # noqa: B006  # never changed
+    output: OUTPUT = None,
+    in_place: IN_PLACE = False,
+    stdout: STDOUT = False,
+    check: CHECK = False,
+    flat: FLAT = False,
+    base: BASE = None,
+    pipeline: PIPELINE = None,
+    platform: PLATFORM = None,
+    format: FORMAT = "text",
+) -> int:
+    """Exit code: 0 where everything is still said, 1 where something is lost, 2 where a file cannot be migrated."""
+    _check_request(paths, [output is not None, in_place, stdout, check], flat, base)
+    if check:
+        paths = [path for path in paths if _is_old(path)]
+    done: list[Migration] = []
+    refused: list[tuple[Path, OmnicfgError]] = []
+    for path in paths:
+        try:
+            done.append(_migrated(path, output, flat, base, pipeline, platform))
+        except OmnicfgError as error:
+            if not (check or in_place):
+                raise
+            refused.append((path, error))
+    for migration in done:
+        _write(migration, output, in_place, quiet=not (output or in_place or check))
+    _report(done, refused, format, on_stdout=bool(output or in_place or check))
+    if refused:
+        return 1 if check else 2
+    return int(not all(migration.is_whole for migration in done))
+
+
+def _check_request(paths: Sequence[Path], ways: Sequence[bool], flat: bool, base: str | None) -> None:
+    if sum(ways) > 1:
+        raise UsageError("`-o`, `--in-place`, `--stdout` and `--check` exclude each other", "Choose one of them.")
+    if flat and base is not None:
+        raise UsageError("`--flat` has no base, and `--base` names one", "Choose one of them.")
+    if not paths:
+        raise UsageError("OLD is missing", "`omnicfg migrate --help` shows how it is used.")
+    _, in_place, _, check = ways
+    if len(paths) > 1 and not (in_place or check):
+        raise UsageError("one file at a time, other than with `--in-place` or `--check`", "Run the command for each.")
+
+
+def _is_old(path: Path) -> bool:
+    """Whether a file is of the old schema; one that cannot be read at all is for :func:`_migrated` to refuse."""
+    from omnicfg.migrate.old_file import is_old
+    from omnicfg.passes.read import read_file
+    from omnicfg.tree import Layer, LayerKind
+
+    try:
+        return is_old(read_file(path, Layer(LayerKind.PROFILE, path.name)))
+    except OmnicfgError:
+        return True
+
+
+def _migrated(
+    path: Path, output: Path | None, flat: bool, base: str | None, pipeline: str | None, platform: str | None
+) -> Migration:
+    from omnicfg.migrate.run import migrate
+
+    if output is not None and output.exists() and path.exists() and output.samefile(path):
+        raise UsageError(f"{output} is the old file itself", "`--in-place` replaces it and keeps a copy.")
+    if output is not None and not output.parent.is_dir():
+        raise UsageError(f"there is no directory {output.parent}", "Make it first.")
+    return migrate(path, target=output, pipeline=pipeline, platform=platform, base=base, flat=flat)
+
+
+def _write(migration: Migration, output: Path | None, in_place: bool, *, quiet: bool) -> None:
+    if output is None and not in_place:
+        if quiet:
+            sys.stdout.write(migration.text)
+        return
+    from omnicfg.migrate.write import write_profile
+
+    for path in write_profile(migration, output or Path(migration.source), backup=in_place):
+        print(f"omnicfg migrate: wrote {path}", file=sys.stderr)
+
+
+def _report(
+    done: Sequence[Migration], refused: Sequence[tuple[Path, OmnicfgError]], format: str, *, on_stdout: bool
+) -> None:
+    from omnicfg.report import migration as report
+    from omnicfg.report.terminal import Style, has_colour, width_of
+
+    stream = sys.stdout if on_stdout else sys.stderr
+    if format == "json":
+        from omnicfg.report.json import dumps
+
+        stream.write(dumps(report.migrations_data(done, [_refused_data(path, error) for path, error in refused])))
+        return
+    if format == "markdown":
+        stream.write("\n".join(report.migration_markdown(migration) for migration in done))
+    else:
+        style, width = Style(has_colour(stream)), width_of(stream)
+        stream.write("\n".join(report.render_migration(migration, style, width) for migration in done))
+    from omnicfg.report.text import render_errors
+
+    for _, error in refused:
+        print(render_errors(error), end="", file=sys.stderr)
+
+
+def _refused_data(path: Path, error: OmnicfgError) -> dict[str, Any]:
+    return {"source": str(path), "diagnostics": [diagnostic.to_dict() for diagnostic in error.diagnostics]}

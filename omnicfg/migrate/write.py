@@ -1,0 +1,98 @@
+"""A migrated profile, and the base that goes with it, on disk: whole, proven, or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from omnicfg.errors import UsageError
+from omnicfg.migrate.bases import copies
+from omnicfg.migrate.run import Migration, verify
+
+
+def write_profile(migration: Migration, path: Path, *, backup: bool = False) -> list[Path]:
+    """Write the profile to ``path``; the other files that were written for it: the old file's copy, copies of bases.
+
+    What is written is compiled once more from disk before it takes its place. Raises :class:`UsageError` where
+    something cannot be written; then nothing has changed.
+    """
+    made: list[Path] = []
+    with _undone(made), _trouble(path):
+        for target, text in copies(migration.base, path.parent).items():
+            _make_folder(target.parent, made)
+            _write(target, text, made)
+        if backup:
+            _write(_free_name(path), path.read_text(encoding="utf-8"), made)
+        _replace(path, migration)
+    return [each for each in made if each.is_file()]
+
+
+@contextlib.contextmanager
+def _undone(made: list[Path]) -> Iterator[None]:
+    """Takes away what was made where the rest could not be."""
+    try:
+        yield
+    except BaseException:
+        for each in reversed(made):
+            with contextlib.suppress(OSError):
+                each.rmdir() if each.is_dir() else each.unlink()
+        raise
+
+
+@contextlib.contextmanager
+def _trouble(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        where = error.filename or path
+        message = f"{where} cannot be written: {error.strerror}"
+        raise UsageError(message, "Check the path and its permissions.") from None
+
+
+def _make_folder(folder: Path, made: list[Path]) -> None:
+    if not folder.is_dir():
+        folder.mkdir()
+        made.append(folder)
+
+
+def _write(path: Path, text: str, made: list[Path]) -> None:
+    with path.open("x", encoding="utf-8", newline="") as stream:
+        made.append(path)
+        stream.write(text)
+
+
+def _free_name(path: Path) -> Path:
+    number = 0
+    while (backup := path.with_name(f"{path.name}.bak{number or ''}")).exists():
+        number += 1
+    return backup
+
+
+def _replace(path: Path, migration: Migration) -> None:
+    """Write beside ``path``, prove, and only then take its place."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:64]}.", suffix=".yaml")
+    draft = Path(temporary)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
+            stream.write(migration.text)
+        draft.chmod(_mode(path))
+        if verify(migration, draft) != migration.checked:
+            raise UsageError(
+                f"{path} was not written: compiled from disk it gives other values than before",
+                "Did a base change meanwhile? Run the command once more.",
+            )
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _mode(path: Path) -> int:
+    """The mode of the file that is replaced; for a new one, what the process's mask leaves."""
+    if path.exists():
+        return path.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

@@ -1,0 +1,128 @@
+"""What ``migrate`` made of an old file: text, Markdown, and the JSON of several files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from omnicfg.report.table import Cell, render_table
+from omnicfg.report.terminal import Style, printable
+from omnicfg.report.yaml import inline
+
+if TYPE_CHECKING:
+    from omnicfg.migrate.outcome import Outcome
+    from omnicfg.migrate.run import Added, Migration
+
+_LONGEST: Final = 72
+_TITLES: Final = {
+    "lost": "cannot be expressed",
+    "differs": "owned by the topology, which says otherwise",
+    "renamed": "renamed",
+    "kept": "kept",
+    "default": "now default",
+    "topology": "now owned by the topology",
+    "unread": "no longer read by anything",
+}
+
+
+def render_migration(migration: Migration, style: Style, width: int | None) -> str:
+    """The report: what became of every line, losses first, and the proof."""
+    parts = [style("strong", printable(_title(migration))) + "\n"]
+    for fate, title in _TITLES.items():
+        found = _of(migration, fate)
+        if found:
+            parts.append(f"\n{style('strong', f'{title} ({len(found)})')}\n")
+            parts.append(render_table(map(_row, found), style, width, indent="  "))
+    if migration.added:
+        parts.append(f"\n{style('strong', f'left open by the old file, set by the base ({len(migration.added)})')}\n")
+        parts.append(render_table(map(_added_row, migration.added), style, width, indent="  "))
+    parts += [f"\n{line}\n" for line in _last_words(migration)]
+    return "".join(parts)
+
+
+def _title(migration: Migration) -> str:
+    base = migration.base.reference or "no base"
+    return f"{migration.source}: pipeline {migration.pipeline} ({migration.why}), over {base}, for {migration.platform}"
+
+
+def _of(migration: Migration, fate: str) -> list[Outcome]:
+    return [outcome for outcome in migration.outcomes if outcome.fate == fate]
+
+
+def _row(outcome: Outcome) -> list[str | Cell]:
+    return [
+        Cell(str(outcome.mark) if outcome.mark else "(unsaid)", "place"),
+        Cell(outcome.path, "name"),
+        _short(outcome.value),
+        _words(outcome),
+    ]
+
+
+def _added_row(added: Added) -> list[str | Cell]:
+    return [Cell(added.origin, "place"), Cell(added.key, "name"), _short(added.value)]
+
+
+def _words(outcome: Outcome) -> str:
+    return " ".join(part for part in (outcome.note + ("." if outcome.instead else ""), outcome.instead) if part)
+
+
+def _short(value: Any) -> str:
+    text = inline(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def _last_words(migration: Migration) -> Iterator[str]:
+    for stage in migration.missing:
+        yield f"stage {stage} is started today, and the old file has no such stage: the base's settings hold for it"
+    for finding in migration.findings:
+        yield f"`validate` finds in the new file: error[{finding.code}]: {finding.message}"
+    yield _proof(migration)
+
+
+def _proof(migration: Migration) -> str:
+    proof = (
+        f"proof: {migration.held} of {migration.checked} values compiled for {migration.platform} are the old file's"
+    )
+    if not migration.losses:
+        return f"{proof}; nothing is lost"
+    return f"{proof}; {len(migration.losses)} of its lines mean something else today, or nothing (listed first)"
+
+
+def migration_markdown(migration: Migration) -> str:
+    """The report as Markdown, a table for each kind of outcome."""
+    lines = [f"### {_title(migration)}", "", _proof(migration) + "."]
+    for fate, title in _TITLES.items():
+        found = _of(migration, fate)
+        if found:
+            lines += [
+                "",
+                f"**{title}** ({len(found)})",
+                "",
+                "| line | setting | value | |",
+                "| --- | --- | --- | --- |",
+            ]
+            lines += [_markdown_row(outcome) for outcome in found]
+    if migration.added:
+        lines += ["", f"**left open by the old file, set by the base** ({len(migration.added)})", ""]
+        lines += ["| setting | value | where |", "| --- | --- | --- |"]
+        lines += [f"| `{each.key}` | {_code(each.value)} | {each.origin} |" for each in migration.added]
+    return "\n".join([*lines, ""])
+
+
+def _markdown_row(outcome: Outcome) -> str:
+    line = str(outcome.mark.line) if outcome.mark else ""
+    return f"| {line} | `{_cell(outcome.path)}` | {_code(outcome.value)} | {_cell(_words(outcome))} |"
+
+
+def _code(value: Any) -> str:
+    text = _cell(_short(value)).replace("`", "'")
+    return f"`{text}`"
+
+
+def _cell(text: str) -> str:
+    return printable(text).replace("|", "\\|").replace("\n", " ")
+
+
+def migrations_data(migrations: Sequence[Migration], refused: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """``{"files": [...], "refused": [{"source", "diagnostics"}]}``."""
+    return {"files": [migration.to_dict() for migration in migrations], "refused": list(refused)}
