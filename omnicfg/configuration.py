@@ -41,13 +41,15 @@ _KINDS: Final = {
 }
 
 
-def configured(file: Path | None = None) -> Settings:
+def configured(file: Path | None = None, folder: Path | None = None) -> Settings:
     """What a configuration file says: the one that is named, or the one that is found; nothing where there is none.
+
+    It is looked for in ``folder``, where not in the current one, and upward from there.
 
     Raises :class:`~omnicfg.errors.OmnicfgError` with everything that is wrong in it.
     """
     if file is None:
-        found = _find(Path.cwd())
+        found = _find(folder or Path.cwd())
         return Settings() if found is None else _Reader(*found).settings()
     if not file.is_file():
         raise UsageError(f"there is no configuration file `{file}`", f"Its name is {' or '.join(NAMES)}, mostly.")
@@ -63,7 +65,7 @@ def _find(folder: Path) -> tuple[Path, str, Route] | None:
         for name in NAMES:
             path = above / name
             if os.path.isfile(path):  # noqa: PTH113  # false, where Path raises: no permission
-                shown = Path(os.path.relpath(path, folder))
+                shown = Path(os.path.relpath(path))
                 table = _table_of(shown)
                 if table is not None:
                     return shown, *table

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from omnicfg.baseline import Baseline
 from omnicfg.buffers import Buffers, identity
 from omnicfg.check import Checked, check
 from omnicfg.compiler import Profile, compile_profile, load, pipeline_of
-from omnicfg.diagnostics import Diagnostic
+from omnicfg.configuration import configured
+from omnicfg.diagnostics import Diagnostic, Severity
 from omnicfg.errors import OmnicfgError
 from omnicfg.explain import Explanation, explain
 from omnicfg.fix import mend
@@ -21,8 +24,8 @@ from omnicfg.passes.pipeline import guess_pipeline
 from omnicfg.passes.read import load_text, read_file
 from omnicfg.plan import Plan
 from omnicfg.profile_files import looks_like_profile
-from omnicfg.review import reviewed
-from omnicfg.rule import all_platforms
+from omnicfg.review import report_of
+from omnicfg.rule import DEFAULT_ENGINE, all_platforms
 from omnicfg.settings import Settings
 from omnicfg.tree import Layer, LayerKind, Mark, Node
 from omnicfg.tree import Mapping as Tree
@@ -97,20 +100,12 @@ class Session:
             if not looks_like_profile(path):
                 document.told, document.files, document.is_whole = [], frozenset(), True
                 return []
-            try:
-                checked, findings = self._findings(path)
-            except OmnicfgError as error:
-                document.told = [Told(replace(each, path=str(path))) for each in error.diagnostics]
-                return document.told
+            checked, findings = _findings(path)
             document.files = frozenset(map(identity, checked.files.values()))
             document.is_whole = str(path) in checked.whole
             here = _base_mark(path)
             document.told = [_told(each, path, here, checked.files) for each in findings]
         return document.told
-
-    def _findings(self, path: Path) -> tuple[Checked, list[Diagnostic]]:
-        checked = check(str(path), all_platforms())
-        return checked, reviewed(checked, Settings())[0]
 
     # ------------------------------------------------------------------------------------------------- hover
 
@@ -158,7 +153,7 @@ class Session:
 
     def fixed(self, path: Path) -> str | None:
         """The text of a document with all of its safe fixes; ``None`` where there is none."""
-        mended = mend(lambda: self._findings(path)[1], [path], texts=Buffers(self.buffers.texts))
+        mended = mend(lambda: _findings(path)[1], [path], texts=Buffers(self.buffers.texts))
         return mended.changes[0].after if mended.changes else None
 
     def has_safe_fix(self, path: Path) -> bool:
@@ -183,13 +178,36 @@ class Session:
                 return ""
 
 
+def _findings(path: Path) -> tuple[Checked, list[Diagnostic]]:
+    """What `omnicfg validate` says of a profile, from its folder. What is wrong with the settings is a finding, too."""
+    try:
+        settings = configured(folder=path.parent)
+        return _checked(path, settings)
+    except OmnicfgError as error:
+        checked, findings = _checked(path, Settings())
+        return checked, [*error.diagnostics, *findings]
+
+
+def _checked(path: Path, settings: Settings) -> tuple[Checked, list[Diagnostic]]:
+    baseline = None if settings.baseline is None else Baseline.read(settings.baseline)
+    checked = check(
+        str(path),
+        settings.platforms or all_platforms(),
+        engine=settings.engine or DEFAULT_ENGINE,
+        policies=settings.policies,
+        vllm_version=settings.vllm_version,
+    )
+    return checked, list(report_of(checked, settings, baseline, [str(path)], Severity.ERROR).findings)
+
+
 def _told(finding: Diagnostic, path: Path, here: Mark, files: Mapping[str, Path]) -> Told:
     """A finding as it is shown in a document: one of another file stands ``here``."""
     if finding.path == str(path):
         return Told(finding)
     mark = Mark(finding.path, finding.line, finding.column, finding.end_line, finding.end_column)
-    where = files.get(finding.path)
-    return Told(_at(finding, here), None if where is None else Place(where, mark))
+    # A configuration is none of the profile's files, and its name leads upward from here.
+    where = files.get(finding.path) or Path(os.path.abspath(finding.path))  # noqa: PTH100  # links stay as they are
+    return Told(_at(finding, here), Place(where, mark) if where.is_file() else None)
 
 
 def _at(finding: Diagnostic, mark: Mark) -> Diagnostic:

@@ -96,6 +96,20 @@ def test_a_base_that_changes_on_disk_does_too(profile_file: WriteProfile) -> Non
         assert editor.until(path, []) == []
 
 
+def test_the_configuration_above_a_profile_counts(editor: Editor, profile_file: WriteProfile, tmp_path: Path) -> None:
+    text = BASE.replace("max_num_seqs: 10", "max_num_seq: 10")
+    path = profile_file(text, "team/profile.yaml")
+    settings = tmp_path / "omnicfg.toml"
+    settings.write_text('[rules]\nOC101 = "note"\n')
+    (found,) = editor.open(path)
+    assert (found.code, found.severity) == ("OC101", lsp.DiagnosticSeverity.Information)
+    settings.write_text('[rulez]\nOC101 = "note"\n')
+    editor.changed_on_disk(settings)
+    wrong, _ = editor.until(path, ["OC000", "OC101"])
+    (related,) = wrong.related_information or ()
+    assert (related.location.uri, related.location.range.start) == (settings.as_uri(), lsp.Position(0, 1))
+
+
 def test_hover_shows_what_takes_effect_where_and_why(editor: Editor, profile_file: WriteProfile) -> None:
     base, path = profile_file(BASE, "base.yaml"), profile_file(DERIVED, "derived.yaml")
     editor.open(path)
