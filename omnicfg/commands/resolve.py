@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
+from omnicfg.commands._estimates import DEVICE_MEMORY, check_device_memory, tell_estimates
 from omnicfg.commands._options import (
     EFFECTIVE,
     MODEL_DIR,
@@ -34,6 +35,7 @@ def run(
     platform: PLATFORM = "cuda",
     pipeline: PIPELINE = None,
     model: MODEL_DIR = None,
+    device_memory: DEVICE_MEMORY = None,
     overlays: OVERLAYS = None,
     settings: SETTINGS = None,
     effective: EFFECTIVE = False,
@@ -43,6 +45,7 @@ def run(
 ) -> int:
     """Exit code: 1 where one of several platforms refuses the profile; a refusal of the only one is an error."""
     platforms = platforms_of(platform)
+    check_device_memory(model, device_memory)
     plans, errors = Request(profile, pipeline, model, overlays, settings).some_plans(platforms)
     version = vllm_version_of(vllm_version)
     if effective:
@@ -50,6 +53,7 @@ def run(
 
         plans = {name: filled(plan, version) for name, plan in plans.items()}
     sys.stdout.write(_Output(explain, effective, version).render(plans, format, whole=platform == "all"))
+    tell_estimates(plans, model, device_memory)
     for error in errors.values():
         tell(error)
     return 1 if errors else 0

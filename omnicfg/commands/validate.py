@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from omnicfg.commands._baseline import baseline_of, tell_stale, written
+from omnicfg.commands._estimates import DEVICE_MEMORY, check_device_memory, tell_estimates_of
 from omnicfg.commands._fixing import DIFF, FIX, UNSAFE, check_fixing, fixed, shown
 from omnicfg.commands._options import (
     ENGINE,
@@ -77,6 +78,7 @@ def run(
     platform: WHERE = None,
     pipeline: PIPELINE = None,
     model: MODEL_DIR = None,
+    device_memory: DEVICE_MEMORY = None,
     overlays: OVERLAYS = None,
     settings: SETTINGS = None,
     engine: ENGINE = None,
@@ -101,6 +103,7 @@ def run(
     from omnicfg.review import Report, report_of
     from omnicfg.rule import DEFAULT_ENGINE
 
+    check_device_memory(model, device_memory)
     configured = _configured(config, no_config)
     outputs = outputs_of(formats or ([] if diff else configured.formats or ["text"]))
     check_fixing(fix, diff, unsafe_fixes, outputs)
@@ -132,6 +135,9 @@ def run(
         report = written(report, write_baseline)
     tell_stale(report, known)
     put_out(report, outputs)
+    if model is not None:
+        names = [str(profile) for profile in profiles]
+        tell_estimates_of(names, platforms, model, device_memory, pipeline, overlays, settings)
     return report.exit_code or int(differs)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omnicfg.engine.memory import estimate, model_dtype
+from omnicfg.engine.memory import estimate, kv_memory, model_dtype, overhead
 from omnicfg.engine.spec import EngineSpecError, PayloadRows
 
 THINKER = {
@@ -64,3 +64,27 @@ def test_vllm_halves_float32_unless_told_otherwise() -> None:
 def test_what_is_not_known_is_said(config: dict[str, object], args: dict[str, object], named: str) -> None:
     with pytest.raises(EngineSpecError, match=named):
         estimate(config, args)
+
+
+def test_stages_of_a_pipeline_share_layers() -> None:
+    assert estimate(THINKER, {"pipeline_parallel_size": 5}).kv_bytes == 98_304 // 48 * 10
+
+
+def test_latent_attention_caches_one_vector_whatever_the_ranks() -> None:
+    config = {"num_hidden_layers": 2, "hidden_size": 64, "kv_lora_rank": 512, "qk_rope_head_dim": 64}
+    for ranks in (1, 8):
+        assert estimate(config, {"tensor_parallel_size": ranks}).kv_bytes == 2 * 576 * 2
+
+
+@pytest.mark.parametrize("changed", [{"sliding_window": 4096}, {"layer_types": ["linear_attention"]}])
+def test_a_model_that_vllm_groups_is_not_estimated(changed: dict[str, object]) -> None:
+    with pytest.raises(EngineSpecError, match="vLLM's to say"):
+        estimate({**THINKER["thinker_config"]["text_config"], **changed}, {})  # type: ignore[index]
+
+
+def test_what_is_left_of_a_device() -> None:
+    args = {"gpu_memory_utilization": 0.5, "max_num_batched_tokens": 8192}
+    left = kv_memory(THINKER, args, 100 * 2**30, 40 * 2**30)
+    assert left == 10 * 2**30 - overhead(THINKER, args)
+    assert overhead(THINKER, args) == pytest.approx(1.41 * 2**30, rel=0.01)
+    assert overhead(THINKER, {**args, "enforce_eager": True}) < overhead(THINKER, args)
