@@ -7,6 +7,8 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Final, Protocol
 
+from omnicfg.secrets import without_passwords
+
 TAB: Final = 4
 _NARROWEST: Final = 40
 
@@ -60,6 +62,11 @@ def printable(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(_shown(character) for character in text)
+
+
+def one_line(text: str) -> str:
+    """A text with its line breaks as escapes: what a file quotes must not look like a line of the report."""
+    return printable(without_passwords(text)).replace("\n", "\\n")
 
 
 def _shown(character: str) -> str:

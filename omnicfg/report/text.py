@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from omnicfg.diagnostics import Diagnostic, summarize
 from omnicfg.errors import OmnicfgError
 from omnicfg.report.source import Line, Sources
-from omnicfg.report.terminal import TAB, Style, cells, has_colour, printable, width_of, wrap
+from omnicfg.report.terminal import TAB, Style, cells, has_colour, one_line, printable, width_of, wrap
 from omnicfg.secrets import without_passwords
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _window(text: str, first: int, last: int, limit: int) -> _Excerpt:
 
 
 def _place(diagnostic: Diagnostic) -> str:
-    place = _one_line(diagnostic.path)
+    place = one_line(diagnostic.path)
     if diagnostic.line:
         place += f":{diagnostic.line}" + (f":{diagnostic.column}" if diagnostic.column else "")
     return place
@@ -156,9 +156,4 @@ def _place(diagnostic: Diagnostic) -> str:
 
 def _words(diagnostic: Diagnostic, text: str) -> str:
     """What a diagnostic says. Only one about a request has lines of its own making: a server's last ones, say."""
-    return printable(without_passwords(text)) if diagnostic.code == _USAGE else _one_line(text)
-
-
-def _one_line(text: str) -> str:
-    """A text with its line breaks as escapes: what a file quotes must not look like a line of the report."""
-    return printable(without_passwords(text)).replace("\n", "\\n")
+    return printable(without_passwords(text)) if diagnostic.code == _USAGE else one_line(text)
