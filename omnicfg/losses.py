@@ -79,7 +79,7 @@ class Losses:
 
     def __init__(self, profile: Profile, overrides: tuple[Override, ...] = ()) -> None:
         self.profile = profile
-        self.overrides = overrides
+        self._given = overrides
         self._ranks = _ranks(profile)
 
     # ------------------------------------------------------------------------------------------------- precedence
@@ -109,7 +109,7 @@ class Losses:
         for platform in (None, *self.platforms):
             with contextlib.suppress(ResolveError):
                 tree = self.profile.deploy if platform is None else apply_platform(self.profile.deploy, platform)
-                trees[platform] = self._overridden(tree)
+                trees[platform] = _overridden(tree, self.overrides)
         return trees
 
     @functools.cached_property
@@ -119,12 +119,14 @@ class Losses:
         names = blocks.items if isinstance(blocks, Mapping) else {}
         return tuple(name for name in deploy_schema().platforms if name in names)
 
-    def _overridden(self, tree: Mapping) -> Mapping:
-        if not self.overrides:
-            return tree
-        from omnicfg.passes.override import apply_overrides
-
-        return apply_overrides(tree, self.overrides)
+    @functools.cached_property
+    def overrides(self) -> tuple[Override, ...]:
+        """The overrides, if all of them can be applied; otherwise the files are looked at by themselves."""
+        try:
+            _overridden(self.profile.deploy, self._given)
+        except ResolveError:
+            return ()
+        return self._given
 
     # ----------------------------------------------------------------------------------------------------- losses
     @functools.cached_property
@@ -175,6 +177,14 @@ class Losses:
                 losses += _extras_losses(stage, platform)
             found += [loss for loss in losses if platform is None or loss.loser.layer.kind is LayerKind.PLATFORM]
         return found
+
+
+def _overridden(tree: Mapping, overrides: tuple[Override, ...]) -> Mapping:
+    if not overrides:
+        return tree
+    from omnicfg.passes.override import apply_overrides
+
+    return apply_overrides(tree, overrides)
 
 
 def _extras_losses(stage: Mapping, platform: str | None) -> Iterator[Loss]:

@@ -9,6 +9,7 @@ from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.diagnostics import Severity
 from omnicfg.losses import Losses
 from omnicfg.passes.inherit import stage_id_of
+from omnicfg.passes.override import Override, document_of
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.tree import LayerKind, Mapping, Node, Route, Sequence, find, leaves, plain
 
@@ -52,10 +53,9 @@ def check_profile(subject: Subject) -> Iterator[Finding]:
     for platform in losses.platforms:
         if platform in losses.trees:
             yield from _on_platform(subject.profile.deploy, platform)
-    for override in losses.overrides if None in losses.trees else ():
-        kept = _at(losses.trees[None], override.route) if _is_empty_block(override.node) else None
-        if kept is not None and any(losses.is_written(leaf) for _, leaf in leaves(kept) if leaf is not kept):
-            yield _finding(override.route, override.node, kept)
+    for override in losses.overrides:
+        if _is_empty_block(override.node):
+            yield from _of_override(override, losses)
     for in_block, tree in losses.trees.items():
         for stage in tree.sequence("stages").mappings():
             yield from _over_all_stages(stage, tree, in_block, losses)
@@ -135,14 +135,22 @@ def _is_empty_block(node: Node) -> bool:
     return isinstance(node, Mapping) and not node.items
 
 
-def _at(tree: Mapping, route: Route) -> Node | None:
-    """What stands at an override's route in the end."""
-    if route[0] != "stages":
-        return find(tree, route)
-    for stage in tree.sequence("stages").mappings():
-        if str(stage.value("stage_id")) == str(route[1]).lstrip("0").rjust(1, "0"):
-            return find(stage, route[2:]) or find(stage, ("engine_extras", *route[2:]))
-    return None
+def _of_override(override: Override, losses: Losses) -> Iterator[Finding]:
+    """An empty mapping merges into what is there, and changes nothing."""
+    tree = losses.trees[None]
+    route: Route = override.route
+    document = document_of(override)
+    kept = find(tree, route)
+    if route[0] == "stages":
+        (entry,) = document.sequence("stages").mappings()
+        stage_id = entry.value("stage_id")
+        ((keys, _),) = leaves(entry.without("stage_id"))
+        stages = (stage for stage in tree.sequence("stages").mappings() if stage.value("stage_id") == stage_id)
+        stage = next(stages, None)
+        kept = find(stage, keys) or find(stage, ("engine_extras", *keys))
+        route = ("stages", stage_id, *keys)
+    if kept is not None and any(losses.is_written(leaf) for _, leaf in leaves(kept) if leaf is not kept):
+        yield _finding(route, override.node, kept)
 
 
 def _finding(route: Route, node: Node, kept: Node, platform: str | None = None) -> Finding:
