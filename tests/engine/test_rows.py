@@ -26,6 +26,9 @@ pytestmark = pytest.mark.slow
 needs_compiler = pytest.mark.skipif(
     shutil.which(os.environ.get("CXX", "g++")) is None, reason="vLLM compiles C++ here, and there is no compiler"
 )
+needs_avx512 = pytest.mark.skipif(
+    "avx512f" not in Path("/proc/cpuinfo").read_text(), reason="vLLM's CPU build quantizes its cache with AVX-512 only"
+)
 
 TOLERANCE = 5e-5  # of values up to 8, in float32
 BASE = {
@@ -136,7 +139,23 @@ def test_one_wrong_block_is_seen(wrong_block: Report) -> None:
 
 
 def test_the_estimate_is_what_vllm_logs(wrong_block: Report) -> None:
-    (logged,) = set(re.findall(r"KV cache size: ([\d,]+) tokens", wrong_block["log"]))
+    assert_capacity(wrong_block, BASE)
+
+
+def assert_capacity(report: Report, engine_args: dict[str, Any]) -> None:
+    """The tokens that vLLM has logged to fit into its 1 GiB, against the estimate."""
+    (logged,) = set(re.findall(r"KV cache size: ([\d,]+) tokens", report["log"]))
     rows = PayloadRows((2,), final=True)
-    expected = estimate(tiny_thinker.config(), BASE, rows).tokens(2**30, block_size=32)
+    expected = estimate(tiny_thinker.config(), engine_args, rows).tokens(2**30, block_size=32)
     assert int(logged.replace(",", "")) == pytest.approx(expected, rel=0.03)
+
+
+@needs_avx512
+def test_a_quantized_cache_keeps_rows_in_the_models_dtype(run: Run, folder: Path) -> None:
+    """Keys and values of eight bits change what the model says; hits must not change it any further."""
+    quantized, kept = {"kv_cache_dtype": "fp8"}, folder / "fp8.pt"
+    off = {**quantized, "enable_prefix_caching": False}
+    run("fp8-off", off, "--save", str(kept), "--no-transformers", *only(["hit", "crowd"]))
+    report = run("fp8", quantized, "--against", str(kept), *only(["hit", "crowd"]))
+    assert_right(report, "against")
+    assert_capacity(report, {**BASE, **quantized})
