@@ -15,18 +15,32 @@ from omnicfg.gitdiff import GitDiff, Repository, git_diff
 from omnicfg.parser import Argument, Option
 from omnicfg.plan import Plan
 
-HELP = "Show what changes effectively between two profiles, or with --git between two revisions."
+HELP = "Show what changes effectively: between two profiles, with --git two revisions, with --versions two releases."
 
 WORDS = Annotated[
-    list[str], Argument("A B", help="Two profiles; with --git: REV [REV2] [PATH...].", words=profile_names)
+    list[str],
+    Argument(
+        "A B",
+        help="Two profiles; with --git: REV [REV2] [PATH...]; with --versions: V1..V2 [PATH...].",
+        words=profile_names,
+    ),
 ]
 GIT = Annotated[bool, Option("--git", help="Compare all profiles of a revision with another, or the working tree.")]
+VERSIONS = Annotated[
+    str | None,
+    Option(
+        "--versions",
+        choices=("vllm", "vllm-omni"),
+        help="Show what an upgrade from V1 to V2 changes for profiles (all that are found here, where none is named).",
+    ),
+]
 FORMAT = Annotated[str, Option("--format", choices=("text", "json", "markdown"), help="How to print the changes.")]
 
 
 def run(
     words: WORDS = [],  # noqa: B006  # never changed
     git: GIT = False,
+    versions: VERSIONS = None,
     platform: PLATFORM = "all",
     effective: EFFECTIVE = False,
     vllm_version: VLLM_VERSION = None,
@@ -36,6 +50,8 @@ def run(
 ) -> int:
     """Exit code: 0 where nothing changes, 1 where something does. What cannot be compared at all is trouble."""
     platforms = platforms_of(platform)
+    if versions is not None:
+        return _versions(versions, words, platforms, format)
     finish = _finish(effective, vllm_version_of(vllm_version) if effective else "")
     if git:
         revision, other, paths = _revisions(words)
@@ -90,6 +106,32 @@ def _revisions(words: Sequence[str]) -> tuple[str, str | None, list[str]]:
             f"Write `./{rest[0]}` for the path, or `refs/...` for the revision.",
         )
     return (revision, rest[0], rest[1:]) if is_revision else (revision, None, rest)
+
+
+def _versions(product: str, words: Sequence[str], platforms: Sequence[str], format: str) -> int:
+    """``V1..V2 [PATH...]``."""
+    from omnicfg.profile_files import profiles_in
+    from omnicfg.upgrade import upgrade, versions_of
+
+    before, dots, after = (words[0] if words else "").partition("..")
+    if not (before and dots and after):
+        shipped = ", ".join(versions_of(product))
+        example = f"`omnicfg diff --versions {product} V1..V2 [PATH...]`; shipped: {shipped}."
+        raise UsageError("`diff --versions` needs two versions", example)
+    profiles = list(profiles_in([Path(word) for word in words[1:]] or [Path()]))
+    found = upgrade(product, before, after, profiles, platforms)
+    if format == "json":
+        sys.stdout.write(_json(found.to_dict()))
+        return int(found.differs)
+    from omnicfg.report.terminal import Style, has_colour, width_of
+    from omnicfg.report.upgrade import render_upgrade, upgrade_markdown
+
+    style, width = Style(has_colour(sys.stdout)), width_of(sys.stdout)
+    is_markdown = format == "markdown"
+    sys.stdout.write(
+        upgrade_markdown(found, platforms) if is_markdown else render_upgrade(found, platforms, style, width)
+    )
+    return int(found.differs)
 
 
 def _render(a: str, b: str, comparison: Comparison, platforms: Sequence[str], format: str) -> str:

@@ -20,6 +20,9 @@ RESOLVERS: dict[str, tuple[str, tuple[Mapping[str, Any], ...]]] = {
     "qwen3_omni_moe": ("Qwen3OmniMoeConfig", ({"enable_audio_output": False},)),
 }
 
+# Resolvers that look at the machine, not at a config; on one without an accelerator they give the ordinary topology.
+BY_MACHINE: frozenset[str] = frozenset({"cosyvoice3"})
+
 # config.json's model_type is the registry key, and besides: key → model_type → what the rest of config.json
 # must hold. From StageConfigFactory.try_infer_model_type; each is put to upstream's own detector below.
 FURTHER_MODEL_TYPES: dict[str, dict[str, dict[str, str]]] = {
@@ -47,7 +50,7 @@ def export_pipelines(version: str) -> dict[str, Any]:
     topologies = {key: default_topology(key, entry) for key, entry in OMNI_PIPELINES.items()}
     pipelines = {key: _pipeline(key, topology) for key, topology in topologies.items()}
     for key, entry in OMNI_PIPELINES.items():
-        if callable(entry):
+        if callable(entry) and key not in BY_MACHINE:
             pipelines[key]["variants"] = list(_variants(key, entry, topologies))
     return {
         "vllm_omni": version,
@@ -60,6 +63,8 @@ def default_topology(key: str, entry: Any) -> Any:
     """The pipeline under a key; what a resolver returns for a default config of its class."""
     if not callable(entry):
         return entry
+    if key in BY_MACHINE:
+        return entry(None)
     if key not in RESOLVERS:
         raise RuntimeError(f"registry key {key!r} is a resolver that this exporter does not know")
     return entry(_config(key, {}))
@@ -119,7 +124,7 @@ def _pipeline(key: str, pipeline: Any) -> dict[str, Any]:
         "lines": source.keyword_lines(call),
         "stages": [
             _stage(stage, stage_call)
-            for stage, stage_call in zip(pipeline.stages, _stage_calls(path, call), strict=True)
+            for stage, stage_call in zip(pipeline.stages, _stage_calls(path, call, len(pipeline.stages)), strict=True)
         ],
     }
 
@@ -129,16 +134,31 @@ def _stage(stage: Any, call: ast.Call) -> dict[str, Any]:
     return fields | {"lines": {"": call.lineno} | source.keyword_lines(call)}
 
 
-def _stage_calls(path: Path, call: ast.Call) -> list[ast.Call]:
-    """The calls that build the stages; ``OTHER.stages`` leads to another pipeline of the same file."""
+def _stage_calls(path: Path, call: ast.Call, count: int) -> list[ast.Call]:
+    """The calls that build the stages, ``count`` of them.
+
+    ``OTHER.stages`` leads to another pipeline of the same file; ``*(replace(stage, ...) for stage in ...)`` is one call
+    for as many stages as the others leave.
+    """
     value = next(keyword.value for keyword in call.keywords if keyword.arg == "stages")
     if isinstance(value, ast.Attribute) and isinstance(value.value, ast.Name):
         other = source.assignments(source.parse(path))[value.value.id]
         if isinstance(other, ast.Call):
-            return _stage_calls(path, other)
-    if isinstance(value, ast.Tuple) and all(isinstance(item, ast.Call) for item in value.elts):
-        return [item for item in value.elts if isinstance(item, ast.Call)]
+            return _stage_calls(path, other, count)
+    if isinstance(value, ast.Tuple):
+        repeated = count - sum(isinstance(item, ast.Call) for item in value.elts)
+        calls = [each for item in value.elts for each in _calls_of(item, repeated)]
+        if len(calls) == count:
+            return calls
     raise RuntimeError(f"{path}:{value.lineno}: stages are written in a way that this exporter does not know")
+
+
+def _calls_of(item: ast.expr, repeated: int) -> list[ast.Call]:
+    if isinstance(item, ast.Call):
+        return [item]
+    if isinstance(item, ast.Starred) and isinstance(item.value, ast.GeneratorExp):
+        return [item.value.elt] * repeated if isinstance(item.value.elt, ast.Call) else []
+    return []
 
 
 def _predicate(call: ast.Call, pipeline: Any) -> dict[str, str] | None:

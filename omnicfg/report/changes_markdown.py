@@ -65,7 +65,7 @@ def git_diff_markdown(found: GitDiff, platforms: Sequence[str]) -> str:
         parts.append("\n#### In changed files\n\n")
         parts += _tables(own)
     if found.never_compiled:
-        names = ", ".join(map(_code, found.never_compiled))
+        names = ", ".join(map(code, found.never_compiled))
         parts.append(f"\nNot compared, since neither state compiles: {names}\n")
     whole = _within("".join(parts), _evidence(rows))
     return whole if len(whole) <= _ROOM else _short(headline, rows, states)
@@ -84,7 +84,7 @@ def _names(given: Sequence[str], platforms: Sequence[str]) -> str:
 def _headline(found: GitDiff, rows: Sequence[_Row], platforms: Sequence[str]) -> str:
     count = len(found.profiles)
     differ = "1 profile differs" if count == 1 else f"{count or 'No'} profile{'s differ' if count else ' differs'}"
-    parts = [f"**{differ} from {_code(found.before)} to {_code(found.after)}**"]
+    parts = [f"**{differ} from {code(found.before)} to {code(found.after)}**"]
     inherited = sum(bool(each.inherited_from) for each in found.profiles)
     broken = sum(each.status == "broken" for each in found.profiles)
     parts += [f"{inherited} by inheritance alone"] if inherited else []
@@ -99,14 +99,14 @@ def _states(found: GitDiff) -> Iterator[str]:
     """What is new, gone or broken, the worst first."""
     for each in sorted(found.profiles, key=lambda each: each.status != "broken"):
         if each.status == "broken":
-            base = f", since {', '.join(map(_code, each.inherited_from))} changed" if each.inherited_from else ""
-            yield f"{_code(each.path)} no longer compiles{base}: {'; '.join(map(_reason, each.reasons))}"
+            base = f", since {', '.join(map(code, each.inherited_from))} changed" if each.inherited_from else ""
+            yield f"{code(each.path)} no longer compiles{base}: {'; '.join(map(_reason, each.reasons))}"
         elif each.status in _STATES:
-            yield f"{_code(each.path)}: {_STATES[each.status]}"
+            yield f"{code(each.path)}: {_STATES[each.status]}"
         if each.renamed_from:
-            yield f"{_code(each.path)} was {_code(each.renamed_from)}"
+            yield f"{code(each.path)} was {code(each.renamed_from)}"
         if each.comparison:
-            yield from _refused(f"{_code(each.path)} ", each.comparison.refused)
+            yield from _refused(f"{code(each.path)} ", each.comparison.refused)
 
 
 def _refused(lead: str, refusals: Iterable[Refused]) -> Iterator[str]:
@@ -116,8 +116,8 @@ def _refused(lead: str, refusals: Iterable[Refused]) -> Iterator[str]:
 
 
 def _reason(diagnostic: Diagnostic) -> str:
-    place = f" at {_code(str(Mark(diagnostic.path, diagnostic.line, diagnostic.column)))}" if diagnostic.path else ""
-    return f"{diagnostic.code} {_text(diagnostic.message)}{place}"
+    place = f" at {code(str(Mark(diagnostic.path, diagnostic.line, diagnostic.column)))}" if diagnostic.path else ""
+    return f"{diagnostic.code} {words(diagnostic.message)}{place}"
 
 
 def _tables(rows: Sequence[_Row]) -> Iterator[str]:
@@ -138,15 +138,15 @@ def _table(rows: Sequence[_Row], *, with_path: bool = True) -> str:
 
 def _cells(row: _Row) -> list[str]:
     change, known = row.grouped.change, row.grouped.known
-    path = _code(row.path)
+    path = code(row.path)
     if row.inherited_from:
-        path += f" from {', '.join(map(_code, row.inherited_from))}"
-    before = "unset" if change.kind == "added" else _code(inline(change.shown(change.before)))
-    after = "unset" if change.kind == "removed" else _code(inline(change.shown(change.after)))
+        path += f" from {', '.join(map(code, row.inherited_from))}"
+    before = "unset" if change.kind == "added" else code(inline(change.shown(change.before)))
+    after = "unset" if change.kind == "removed" else code(inline(change.shown(change.after)))
     if not change.key:
         before, after = ("", "new") if change.kind == "added" else ("", "gone")
     verdict = f"**{known.verdict}**" if known.verdict in ("refused", "broken") else known.verdict or ""
-    key = _code(change.key) if change.key else "whole stage"
+    key = code(change.key) if change.key else "whole stage"
     return [
         path,
         row.platforms,
@@ -155,7 +155,7 @@ def _cells(row: _Row) -> list[str]:
         before,
         after,
         verdict,
-        _text(known.cost or "", _LONGEST_VALUE * 2),
+        words(known.cost or "", _LONGEST_VALUE * 2),
     ]
 
 
@@ -170,8 +170,8 @@ def _evidence(rows: Iterable[_Row]) -> str:
         return ""
     lines = []
     for evidence, source, cost in told:
-        costs = f" Cost: {_text(cost)}." if cost else ""
-        lines.append(f"- {_text(evidence or '')}{costs} ({_text(source or '')})\n")
+        costs = f" Cost: {words(cost)}." if cost else ""
+        lines.append(f"- {words(evidence or '')}{costs} ({words(source or '')})\n")
     return f"\n<details><summary>Evidence</summary>\n\n{''.join(lines)}\n</details>\n"
 
 
@@ -195,15 +195,15 @@ def _short(headline: str, rows: Sequence[_Row], states: Sequence[str]) -> str:
 def _briefly(rows: Sequence[_Row]) -> Iterator[str]:
     for path in dict.fromkeys(row.path for row in rows):
         own = [row for row in rows if row.path == path]
-        base = f" (from {', '.join(map(_code, own[0].inherited_from))})" if own[0].inherited_from else ""
+        base = f" (from {', '.join(map(code, own[0].inherited_from))})" if own[0].inherited_from else ""
         stages = ", ".join(sorted({row.stage or "profile" for row in own}))
         platforms = ", ".join(dict.fromkeys(row.platforms for row in own))
         verdicts = sorted({row.grouped.known.verdict for row in own if row.grouped.known.verdict})
         told = f"; {', '.join(verdicts)}" if verdicts else ""
-        yield f"- {_code(path)}{base}: {len(own)} values of stage {stages} on {platforms}{told}"
+        yield f"- {code(path)}{base}: {len(own)} values of stage {stages} on {platforms}{told}"
 
 
-def _code(text: str) -> str:
+def code(text: str) -> str:
     """A text as code, on one line of a table."""
     shown = re.sub(r"\s+", " ", printable(_ends(text)))
     if len(shown) > _LONGEST_VALUE:
@@ -213,14 +213,14 @@ def _code(text: str) -> str:
     return f"{fence}{pad}{shown}{pad}{fence}".replace("|", "\\|")
 
 
-def _text(text: str, longest: int = _LONGEST_TEXT) -> str:
+def words(text: str, longest: int = _LONGEST_TEXT) -> str:
     """Words as words: nothing in them is markup but what stands in backticks."""
     shown = re.sub(r"\s+", " ", printable(_ends(text)))
     shown = shown if len(shown) <= longest else f"{shown[: longest - 2]} …"
-    words = re.split(r"(`[^`]+`)", shown)
-    words[::2] = [re.sub(r"([\\`|<>*_\[\]@#])", r"\\\1", each) for each in words[::2]]
-    words[1::2] = [each.replace("|", "\\|") for each in words[1::2]]
-    return "".join(words)
+    pieces = re.split(r"(`[^`]+`)", shown)
+    pieces[::2] = [re.sub(r"([\\`|<>*_\[\]@#])", r"\\\1", each) for each in pieces[::2]]
+    pieces[1::2] = [each.replace("|", "\\|") for each in pieces[1::2]]
+    return "".join(pieces)
 
 
 def _ends(text: str) -> str:

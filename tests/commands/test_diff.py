@@ -130,3 +130,35 @@ def test_git_trouble(run: Run, repo: Repo) -> None:
 
 def test_a_range_as_git_diff_takes_it_is_answered_with_how_it_is_written_here(run: Run, repo: Repo) -> None:
     assert "help: Write the two apart: `--git HEAD~1 HEAD`." in run("diff", "--git", "HEAD~1..HEAD").err
+
+
+def test_versions_tell_what_an_upgrade_changes(
+    run: Run, profile_file: WriteProfile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = profile_file("pipeline: qwen3_tts\nasync_chunk: false\nstages: [{stage_id: 0, mamba_cache_mode: all}]\n")
+    monkeypatch.chdir(path.parent)
+    result = run("diff", "--versions", "vllm", "0.31.0..0.32.0")
+    assert result.code == 1
+    assert result.out.startswith("vllm 0.31.0 to 0.32.0: something changes for 1 of 1 profile.\n")
+    assert ["mamba_cache_mode", "all", "not", "taken", "profile.yaml:3:42", "stage", "0"] in rows(result.out)
+    data = run("diff", "--versions", "vllm", "0.31.0..0.32.0", "profile.yaml", "--format", "json").data
+    assert [each["kind"] for each in data["profiles"][0]["effects"]] == ["refused", "default", "default"]
+    out = run("diff", "--versions", "vllm-omni", "0.30.0..0.32.0rc1", "profile.yaml", "--format", "markdown").out
+    assert out.startswith("**vllm-omni 0.30.0 to 0.32.0rc1: something changes for 0 of 1 profile.**")
+    assert run("diff", "--versions", "vllm", "0.32.0..0.32.0").code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["vllm"], "`diff --versions` needs two versions"),
+        (["vllm", "0.31.0"], "`diff --versions` needs two versions"),
+        (["vllm", "0.31.0..0.99.0"], "Shipped: 0.31.0, 0.32.0, 0.33.0."),
+        (["vllm-omni", "0.30.0..0.31.0"], "Shipped: 0.30.0, 0.32.0rc1."),
+        (["sglang", "1..2"], "`--versions` cannot be `sglang`"),
+    ],
+)
+def test_versions_trouble(run: Run, words: list[str], message: str) -> None:
+    result = run("diff", "--versions", *words)
+    assert (result.code, result.out) == (2, "")
+    assert message in result.err

@@ -1,0 +1,1 @@
+"""What an upgrade changes for profiles."""
