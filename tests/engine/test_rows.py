@@ -152,10 +152,16 @@ def assert_capacity(report: Report, engine_args: dict[str, Any]) -> None:
 
 @needs_avx512
 def test_a_quantized_cache_keeps_rows_in_the_models_dtype(run: Run, folder: Path) -> None:
-    """Keys and values of eight bits change what the model says; hits must not change it any further."""
+    """Keys and values of eight bits change what the model says; hits must not.
+
+    Rounding of the last bit can turn a key into the next of eight bits, so rows are compared loosely: a wrong block is
+    off by more than 5, as the negative control shows.
+    """
     quantized, kept = {"kv_cache_dtype": "fp8"}, folder / "fp8.pt"
     off = {**quantized, "enable_prefix_caching": False}
     run("fp8-off", off, "--save", str(kept), "--no-transformers", *only(["hit", "crowd"]))
     report = run("fp8", quantized, "--against", str(kept), *only(["hit", "crowd"]))
-    assert_right(report, "against")
+    verdicts = by_scenario(report["against"])
+    assert {name: v["worst"] < 2 for name, v in verdicts.items()} == {"hit": True, "crowd": True}
+    assert all(v["hit_tokens"] > 0 and v["incomplete"] == 0 for v in verdicts.values())
     assert_capacity(report, {**BASE, **quantized})
