@@ -11,6 +11,7 @@ from omnicfg.catalog.paths import profiles_dir
 from omnicfg.diagnostics import Diagnostic
 from omnicfg.errors import OmnicfgError
 from omnicfg.passes.read import read_file
+from omnicfg.secrets import without_passwords
 from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Sequence
 
 _PROFILES: Final = re.compile(r" \(in profile [^()]*\)$")
@@ -47,7 +48,7 @@ class Fingerprints:
             self._trees[finding.path] = _tree(finding.path)
         tree = self._trees[finding.path]
         parts = [] if tree is None or not finding.line else _parts(tree, finding.line, finding.column)
-        return ".".join(parts) or _LINE.sub("N", _PROFILES.sub("", finding.message))
+        return ".".join(parts) or _LINE.sub("N", _PROFILES.sub("", without_passwords(finding.message)))
 
 
 def _tree(name: str) -> Mapping | None:

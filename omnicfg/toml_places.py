@@ -45,7 +45,7 @@ class _Scanner:
         self.text = text
         self.file = file
         self.addressed = Text(text)
-        self.position = 1 if text.startswith("\ufeff") else 0
+        self.position = 0
         self.found: dict[Route, Place] = {}
         self.counts: dict[Route, int] = {}
 

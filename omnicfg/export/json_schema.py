@@ -5,7 +5,8 @@ is made from the data of the deploy language (``schemas/vllm-omni/``) and of vLL
 knows what one file can show: keys, types, choices, ranges. It does not know which stage is of which kind, so it takes
 for every stage what any kind takes, and it leaves open what the language leaves open (``extra``, environment, nested
 configs). ``omnicfg validate`` knows more. ``plan.schema.json`` and ``diagnostics.schema.json`` describe what
-``omnicfg.Plan.to_dict`` and ``omnicfg validate --format json`` give.
+``omnicfg.Plan.to_dict`` and ``omnicfg validate --format json`` give, ``baseline.schema.json`` what
+``omnicfg validate --write-baseline`` writes.
 
 ``--check`` writes nothing and ends with 1 where a file is missing or stale.
 """
@@ -20,6 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from omnicfg.baseline import VERSION
 from omnicfg.catalog.paths import load_json
 from omnicfg.catalog.upstream import VLLM_OMNI, deploy_schema, pipelines
 from omnicfg.catalog.vllm_args import DEFAULT_VLLM
@@ -46,6 +48,7 @@ def schemas() -> dict[str, Schema]:
         "policy.schema.json": policy_schema(),
         "plan.schema.json": plan_schema(),
         "diagnostics.schema.json": diagnostics_schema(),
+        "baseline.schema.json": baseline_schema(),
     }
 
 
@@ -332,6 +335,25 @@ def diagnostics_schema() -> Schema:
     }
     head = {"$schema": _DIALECT, "$id": "diagnostics.schema.json", "title": "Diagnostics"}
     return head | {"description": "What `omnicfg validate --format json` prints."} | _record(report)
+
+
+def baseline_schema() -> Schema:
+    """The schema of ``omnicfg validate --write-baseline``."""
+    entry: dict[str, Schema] = {
+        "code": {"type": "string", "minLength": 1},
+        "path": {"type": "string", "description": "The file, relative to the folder of the baseline."},
+        "where": {"type": "string", "description": "The key's path, a stage by its id; else the message."},
+        "stage_id": {"type": ["integer", "null"]},
+        "count": {"type": "integer", "minimum": 1, "description": "How many such findings there are."},
+        "message": {"type": "string", "description": "For people; nothing is told apart by it."},
+    }
+    properties: dict[str, Schema] = {
+        "version": {"const": VERSION},
+        "findings": {"type": "array", "items": _record(entry)},
+    }
+    head = {"$schema": _DIALECT, "$id": "baseline.schema.json", "title": "Baseline"}
+    about = "The findings that `omnicfg validate --baseline` does not count."
+    return head | {"description": about} | _record(properties)
 
 
 def _fix() -> Schema:
