@@ -1,7 +1,7 @@
 """Part two, on a GPU: what payload rows cost at the dimensions of Qwen3-Omni-30B-A3B's Thinker, through the OpenAI
 server.
 
-    python -m benchmarks.engine.cost OUT PAIR [--load NAME] [--repetitions 3] [--seconds 570]
+    python -m benchmarks.engine.cost OUT PAIR [--load NAME] [--blocks N] [--repetitions 3] [--seconds 570]
 
 Arms: ``off`` plain vLLM with its prefix cache off, ``plain`` with it on, ``rows`` ours with every request's rows
 delivered to a consumer process, ``text`` ours without anybody asking for rows. A PAIR is two servers that share one
@@ -118,10 +118,14 @@ def main() -> int:
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=570.0, help="time for this call")
     parser.add_argument("--load", action="append", help="only these loads")
+    parser.add_argument(
+        "--blocks", type=int, help="KV blocks of either server: takes the rows' capacity out of the ratios"
+    )
     parser.add_argument("--tiny", action="store_true", help="a tiny model on the CPU: to try the script out")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    bench = Bench(options.pair, Results(options.out), Budget(options.seconds), options.tiny, options.load)
+    results, budget = Results(options.out), Budget(options.seconds)
+    bench = Bench(options.pair, results, budget, options.tiny, options.load, options.blocks)
     try:
         bench.run(options.repetitions)
     finally:
@@ -132,8 +136,10 @@ def main() -> int:
 class Bench:
     """A pair of servers and the measurements on them."""
 
-    def __init__(self, pair: str, results: Results, budget: Budget, tiny: bool, loads: list[str] | None) -> None:
-        self._pair, self._results, self._budget, self._tiny = pair, results, budget, tiny
+    def __init__(
+        self, pair: str, results: Results, budget: Budget, tiny: bool, loads: list[str] | None, blocks: int | None
+    ) -> None:
+        self._pair, self._results, self._budget, self._tiny, self._blocks = pair, results, budget, tiny, blocks
         chosen = [load for load in LOADS[pair] if loads is None or load.name in loads]
         self._loads = [load.tiny() if tiny else load for load in chosen]
         self._arms = [pair, "rows", "text"]
@@ -230,6 +236,8 @@ class Bench:
             model, hf_config = write_thinker(folder / "thinker"), THINKER
             # Both start at once, so neither can measure what is free.
             more = [*GPU, "--gpu-memory-utilization", str(MEMORY), "--kv-cache-memory-bytes", str(KV_BYTES)]
+            if self._blocks is not None:
+                more += ["--num-gpu-blocks-override", str(self._blocks)]
         return [*COMMON, "--model", str(model), *more], hf_config
 
     def table(self) -> str:
