@@ -1,11 +1,11 @@
-"""An editor for tests: a real client that starts ``omnicfg lsp`` and talks to it over its standard streams."""
+"""An editor for tests: a real client that starts a language server and talks to it over its standard streams."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -15,17 +15,29 @@ from pygls.lsp.client import LanguageClient
 
 T = TypeVar("T")
 TIMEOUT_S = 60.0
+OMNICFG = (sys.executable, "-m", "omnicfg.cli", "lsp")
 
 
 class Editor:
-    """Calls block until the server has answered. ``published`` holds the last diagnostics of each document."""
+    """Calls block until the server has answered. ``published`` holds the last diagnostics of each document.
 
-    def __init__(self, encodings: Sequence[str] = ("utf-16",), *, watches: bool = False) -> None:
+    ``settings`` are what the editor is configured with, by section.
+    """
+
+    def __init__(
+        self,
+        encodings: Sequence[str] = ("utf-16",),
+        *,
+        watches: bool = False,
+        command: Sequence[str] = OMNICFG,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
         self.published: dict[str, lsp.PublishDiagnosticsParams] = {}
         self.registered: list[lsp.Registration] = []
         self.versions: dict[str, int] = {}
         self._encodings = encodings
         self._watches = watches
+        self._command = command
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._news = threading.Condition()
@@ -41,12 +53,16 @@ class Editor:
         def register(params: lsp.RegistrationParams) -> None:
             self.registered += params.registrations
 
+        @self.client.feature(lsp.WORKSPACE_CONFIGURATION)
+        def configuration(params: lsp.ConfigurationParams) -> list[Any]:
+            return [(settings or {}).get(item.section or "") for item in params.items]
+
     def __enter__(self) -> Self:
         self._thread.start()
-        self._do(self.client.start_io(sys.executable, "-m", "omnicfg.cli", "lsp"))
+        self._do(self.client.start_io(*self._command))
         watched = lsp.DidChangeWatchedFilesClientCapabilities(dynamic_registration=self._watches)
         capabilities = lsp.ClientCapabilities(
-            workspace=lsp.WorkspaceClientCapabilities(did_change_watched_files=watched),
+            workspace=lsp.WorkspaceClientCapabilities(configuration=True, did_change_watched_files=watched),
             general=lsp.GeneralClientCapabilities(position_encodings=list(self._encodings)),
         )
         self.server = self._do(self.client.initialize_async(lsp.InitializeParams(capabilities=capabilities)))
@@ -82,8 +98,9 @@ class Editor:
         self.versions[uri] = version
         shown = path.read_text(encoding="utf-8") if text is None else text
         item = lsp.TextDocumentItem(uri, "yaml", version, shown)
+        self.published.pop(uri, None)  # not every server says of which version it speaks
         self._send(lambda: self.client.text_document_did_open(lsp.DidOpenTextDocumentParams(item)))
-        return self._wait(path, lambda params: params.version == version)
+        return self._wait(path, lambda params: params.version in (version, None))
 
     def type(self, path: Path, text: str) -> list[lsp.Diagnostic]:
         """Change the text of a document; its diagnostics."""
@@ -112,6 +129,16 @@ class Editor:
         """What is shown at a position (from 0)."""
         asked = lsp.HoverParams(lsp.TextDocumentIdentifier(path.as_uri()), lsp.Position(line, character))
         return self._do(self.client.text_document_hover_async(asked))
+
+    def completions(self, path: Path, line: int, character: int) -> dict[str, str]:
+        """The documentation of each completion that is offered at a position (from 0), by its label."""
+        asked = lsp.CompletionParams(lsp.TextDocumentIdentifier(path.as_uri()), lsp.Position(line, character))
+        found = self._do(self.client.text_document_completion_async(asked))
+        items = found.items if isinstance(found, lsp.CompletionList) else found or ()
+        texts = {each.label: each.documentation for each in items}
+        return {
+            label: text.value if isinstance(text, lsp.MarkupContent) else text or "" for label, text in texts.items()
+        }
 
     def definition(self, path: Path, line: int, character: int) -> list[tuple[str, int, int]]:
         """File name, line and character (from 0) of each place that "go to definition" offers."""
