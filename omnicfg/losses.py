@@ -16,7 +16,7 @@ from omnicfg.errors import ResolveError
 from omnicfg.passes.deploy import ENGINE_ARGS_WIN, OWN_KEY_WINS, RUNTIME_WINS
 from omnicfg.passes.platform import apply_platform
 from omnicfg.secrets import redacted
-from omnicfg.tree import LayerKind, Mapping, Node, Route, Scalar, Sequence, dotted, plain
+from omnicfg.tree import LayerKind, Mapping, Mark, Node, Route, Scalar, Sequence, dotted, plain
 
 if TYPE_CHECKING:
     from omnicfg.compiler import Profile
@@ -87,7 +87,11 @@ class Losses:
         """How near to the top a setting was written: the file's place in the chain, platform blocks above stages."""
         if node.layer.kind is LayerKind.OVERRIDE:
             return len(self._ranks), 0
-        return self._ranks.get(node.mark.file, -1), int(node.layer.kind is LayerKind.PLATFORM)
+        return self.rank_of(node.mark), int(node.layer.kind is LayerKind.PLATFORM)
+
+    def rank_of(self, mark: Mark) -> int:
+        """A file's place in the chain, 0 for the lowest; -1 for what is no file of the profile."""
+        return self._ranks.get(mark.file, -1)
 
     def is_written(self, node: Node) -> bool:
         """Whether somebody wrote the value, in a file or as an override; not so for defaults and topology."""

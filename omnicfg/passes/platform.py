@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from typing import NamedTuple
 
 from omnicfg.catalog.upstream import deploy_schema
-from omnicfg.passes.deploy import model_runner_of
+from omnicfg.passes.deploy import RUNTIME_WINS, model_runner_of
 from omnicfg.passes.inherit import expect_mapping, stage_id_of
 from omnicfg.refusals import refuse
 from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Scalar, Sequence, over, plain, relabel
@@ -86,7 +86,8 @@ def _overrides(entry: Mapping) -> _Overrides:
     if "runtime" in entry.items:
         runtime = expect_mapping(entry.items["runtime"], "runtime")
     if "num_replicas" in runtime.items:
-        fields.put("num_replicas", runtime.items["num_replicas"], runtime.key_marks.get("num_replicas"))
+        replicas = over(runtime.items["num_replicas"], fields.get("num_replicas"), RUNTIME_WINS)
+        fields.put("num_replicas", replicas, runtime.key_marks.get("num_replicas"))
     return _Overrides(fields, runtime.get("devices"), runtime.get("env"))
 
 

@@ -90,6 +90,6 @@ def _dropped(entry: Mapping, platform: str, subject: Subject) -> Iterator[Findin
 
 def _blamed(entry: Mapping, key: Hashable, subject: Subject) -> Mark:
     """The key, or the `engine_args` of a file on top of it that made it one to drop."""
-    losses = subject.losses
-    is_below = losses.rank(entry.items[key]) < losses.rank(entry.items["engine_args"])
-    return entry.key_mark("engine_args" if is_below else key)
+    rank_of = subject.losses.rank_of
+    own, block = entry.key_mark(key), entry.key_mark("engine_args")
+    return block if rank_of(own) < rank_of(block) else own

@@ -39,7 +39,7 @@ def check_profile(subject: Subject) -> Iterator[Finding]:
     losses = subject.losses
     for platform, tree in losses.trees.items():
         decides = tree.items["async_chunk"]
-        for stage in tree.sequence("stages").mappings() if plain(decides) is False else ():
+        for stage in tree.sequence("stages").mappings() if not plain(decides) else ():
             own = stage.items["async_chunk"]
             is_here = platform is None or own.layer.kind is LayerKind.PLATFORM
             if plain(own) is True and is_here and losses.rank(own) >= losses.rank(decides):
