@@ -29,6 +29,8 @@ class Block:
     types: MappingOf[str, ValueType]
     stage_id: int | None = None
     platform: str | None = None
+    config: str | None = None
+    """The class of a nested config of vLLM."""
 
 
 def blocks_of(document: Mapping, subject: Subject) -> Iterator[Block]:
@@ -74,11 +76,12 @@ def _stage_blocks(stages: Node, subject: Subject, platform: str | None) -> Itera
         stage_id = raw_id if isinstance(raw_id, int) and not isinstance(raw_id, bool) else None
         kind = subject.stage_kind(raw_id)
         where = f"stage {raw_id}" if raw_id is not None else "a stage"
-        yield Block(entry, "stage", where, _stage_keys(kind, subject.engine), _stage_types(version), stage_id, platform)
+        keys = _stage_keys(kind, subject.engine, version)
+        yield Block(entry, "stage", where, keys, _stage_types(version), stage_id, platform)
         for name in ("engine_args", "engine_extras"):
             block = entry.items.get(name)
             if isinstance(block, Mapping):
-                known, what = _engine_keys(kind, subject.engine), f"`{name}` of {where}"
+                known, what = _engine_keys(kind, subject.engine, version), f"`{name}` of {where}"
                 yield Block(block, "stage", what, known, _stage_types(version), stage_id, platform)
                 yield from _config_blocks(block, config_args(version), version, where, stage_id, platform)
         runtime = entry.items.get("runtime")
@@ -113,7 +116,7 @@ def _config_blocks(
             continue
         config = config_class(name, version)
         known = None if config.is_open else frozenset(config.types)
-        yield Block(node, "config", f"`{key}` of {where}", known, config.types, stage_id, platform)
+        yield Block(node, "config", f"`{key}` of {where}", known, config.types, stage_id, platform, name)
         yield from _config_blocks(node, config.nested, version, where, stage_id, platform)
 
 
@@ -136,20 +139,20 @@ def _connector_keys() -> frozenset[str]:
 
 
 @functools.cache
-def _engine_keys(kind: str | None, engine: str) -> frozenset[str]:
+def _engine_keys(kind: str | None, engine: str, version: str) -> frozenset[str]:
     """What reaches the engine of a stage from its own keys, ``engine_args`` and ``engine_extras``.
 
     Where the kind of stage is not known, what any kind takes. The bundled engine also takes the args of its own,
-    newer vLLM.
+    newer vLLM, whose version is asked for.
     """
     owners = deploy_schema().owners
     known = owners[kind] if kind else frozenset().union(*owners.values())
-    return known | known_engine_args() if engine != DEFAULT_ENGINE and kind != "diffusion" else known
+    return known | known_engine_args(version) if engine != DEFAULT_ENGINE and kind != "diffusion" else known
 
 
 @functools.cache
-def _stage_keys(kind: str | None, engine: str) -> frozenset[str]:
-    return _engine_keys(kind, engine) | deploy_schema().reserved_keys
+def _stage_keys(kind: str | None, engine: str, version: str) -> frozenset[str]:
+    return _engine_keys(kind, engine, version) | deploy_schema().reserved_keys
 
 
 def _types(fields: MappingOf[str, Field]) -> dict[str, ValueType]:

@@ -50,6 +50,7 @@ class ConfigClass(NamedTuple):
     is_open: bool
     types: Mapping[str, ValueType]
     nested: Mapping[str, str]
+    deprecated: frozenset[str]
 
 
 @functools.cache
@@ -59,7 +60,22 @@ def config_class(name: str, version: str = DEFAULT_VLLM) -> ConfigClass:
     fields = config["fields"]
     types = {field: value_type(entry["type"]) for field, entry in fields.items()}
     nested = {field: inner for field, entry in fields.items() if (inner := _config_in(entry["type"])) is not None}
-    return ConfigClass(name, config["open"], types, nested)
+    return ConfigClass(name, config["open"], types, nested, _deprecated(fields))
+
+
+def config_classes(version: str = DEFAULT_VLLM) -> frozenset[str]:
+    """The names of all config classes of a version."""
+    return frozenset(load_json(f"schemas/vllm/{version}.json")["configs"])
+
+
+@functools.cache
+def deprecated_args(version: str = DEFAULT_VLLM) -> frozenset[str]:
+    """The engine args that a version takes and will not take for long."""
+    return _deprecated(engine_args(version))
+
+
+def _deprecated(entries: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
+    return frozenset(name for name, entry in entries.items() if entry.get("deprecated"))
 
 
 @functools.cache

@@ -16,9 +16,9 @@ RULE = Rule(
     name="prefix-cache-combination",
     severity=Severity.ERROR,
     what=(
-        "A stage's prefix cache is on beside speculative decoding, KV received from another engine, decode context "
-        "parallelism or hits inside a block; or on a diffusion stage without `diffusion_kv_mode: paged_scheduler`, or "
-        "with sleep mode or a KV transfer."
+        "A stage's prefix cache is on beside KV received from another engine, decode context parallelism or hits "
+        "inside a block; or on a diffusion stage without `diffusion_kv_mode: paged_scheduler`, or with sleep mode or a "
+        "KV transfer."
     ),
     why=(
         "vLLM-Omni keeps the hidden states of cached tokens in a mirror of the KV cache and refuses what would make "
@@ -99,8 +99,6 @@ def _refused_on_text(stage: StagePlan) -> Iterator[tuple[Node | None, str]]:
     transfer = stage.arg("kv_transfer_config")
     context = parallel_setting(stage, "decode_context_parallel_size")
     unit, block = stage.arg("prefix_match_unit"), stage.arg("block_size")
-    if stage.arg("speculative_config"):
-        yield args["speculative_config"], hint
     if isinstance(transfer, dict) and transfer.get("kv_role") in _CONSUMERS:
         yield args["kv_transfer_config"], hint
     if context is not None and plain(context) != 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 
 from omnicfg.catalog.upstream import deploy_schema
-from omnicfg.catalog.vllm_args import known_engine_args
+from omnicfg.catalog.vllm_args import config_class, config_classes, known_engine_args, vllm_versions
 from omnicfg.diagnostics import Fix, Severity
 from omnicfg.edits import remove_key, rename_key
 from omnicfg.keys import Block, blocks_of
@@ -53,7 +53,7 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
                 yield Finding(
                     block.node.key_mark(key),
                     f"unknown key `{key}` in {block.what}",
-                    elsewhere or _hint(str(key), block),
+                    elsewhere or _releases(str(key), block) or _hint(str(key), block),
                     block.stage_id,
                     block.platform,
                     fix=None if elsewhere else _fix(key, block, blocks, subject),
@@ -85,6 +85,19 @@ def _is_unset_field(block: Block, key: Hashable) -> bool:
     """A field of the stage schema that is null reaches no engine, so it does no harm on the wrong kind of stage."""
     node = block.node.items[key]
     return key in deploy_schema().stage_fields and isinstance(node, Scalar) and node.value is None
+
+
+def _releases(key: str, block: Block) -> str | None:
+    """The releases of vLLM that take a field of a nested config which the one in use does not take."""
+    config = block.config
+    if config is None:
+        return None
+    taking = [
+        version
+        for version in vllm_versions()
+        if config in config_classes(version) and key in config_class(config, version).types
+    ]
+    return f"Of the shipped releases, vLLM {' and '.join(taking)} takes it; see `--vllm-version`." if taking else None
 
 
 def _hint(key: str, block: Block) -> str:

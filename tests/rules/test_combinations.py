@@ -51,7 +51,6 @@ def test_what_a_models_record_refuses_is_told_by_the_record(profile_file: WriteP
 @pytest.mark.parametrize(
     ("settings", "beside"),
     [
-        ({"speculative_config": "{method: ngram}"}, "speculative_config"),
         ({"kv_transfer_config": "{kv_role: kv_both}"}, "kv_transfer_config"),
         ({"kv_transfer_config": "{kv_role: kv_consumer}"}, "kv_transfer_config"),
         ({"decode_context_parallel_size": 2}, "decode_context_parallel_size"),
@@ -77,7 +76,7 @@ def test_what_a_text_stages_cache_cannot_stand_beside(
         {"decode_context_parallel_size": 1},
         {"prefix_match_unit": 16, "block_size": 16},
         {"prefix_match_unit": 16},
-        {"runner": "pooling", "speculative_config": "{method: ngram}"},
+        {"runner": "pooling", "kv_transfer_config": "{kv_role: kv_both}"},
     ],
 )
 def test_what_it_can_stand_beside(profile_file: WriteProfile, settings: dict[str, object]) -> None:
@@ -85,7 +84,7 @@ def test_what_it_can_stand_beside(profile_file: WriteProfile, settings: dict[str
 
 
 def test_the_bundled_engine_keeps_no_mirror(profile_file: WriteProfile) -> None:
-    text = TEXT + stage(0, enable_prefix_caching="true", speculative_config="{method: ngram}")
+    text = TEXT + stage(0, enable_prefix_caching="true", decode_context_parallel_size=2)
     assert told(profile_file(text), "OC703", engine="bundled") == []
 
 

@@ -121,6 +121,7 @@ def test_the_rules() -> None:
         "OC703": "prefix-cache-combination",
         "OC704": "switched-off",
         "OC705": "parallel-combination",
+        "OC706": "engine-arg-release",
         "OC801": "side-effect",
         "OC901": "malformed-suppression",
         "OC902": "unexplained-suppression",

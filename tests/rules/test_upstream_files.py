@@ -64,6 +64,10 @@ GROUPS = (
         _about("OC601", r"^minicpmo_4_5_8x4090_stage1_replicas\.yaml "),
     ),
     Group(
+        "A note: vLLM's KV transfer has no address of its own any more from 0.32.0 on.",
+        _about("OC706", r"^hunyuan-image-3-mooncakeconnector\.yaml .*`kv_ip`"),
+    ),
+    Group(
         "Notes: what the cache that is on takes of the host's memory, by the published figures of its model.",
         _about("OC604", r"^qwen3_omni_moe_mori_intranode\.yaml "),
     ),
