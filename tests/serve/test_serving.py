@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -17,58 +16,20 @@ from typing import Any
 
 import pytest
 
-from omnicfg.demo import SHARED_PREFIX, cache_counters, left_of
+from omnicfg.demo import SHARED_PREFIX, cache_counters
 from omnicfg.serve.machine import installed_vllm
-from omnicfg.serve.processes import children, session_members
+from omnicfg.serve.processes import session_members
+from tests.serve.served import Served
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(installed_vllm() is None, reason="needs the extra cpu or cuda"),
 ]
 
-START_S = 600.0
-
-
-class Served:
-    """A server started as a user starts it."""
-
-    def __init__(self, log: Path, *words: str) -> None:
-        self.log = log
-        environment = {**os.environ, "VLLM_NO_USAGE_STATS": "1"}
-        command = [sys.executable, "-m", "omnicfg.cli", "serve", "tiny-omni", "--port", "0", *words]
-        with log.open("w") as messages:
-            self.process = subprocess.Popen(
-                command, env=environment, stdout=subprocess.PIPE, stderr=messages, text=True
-            )
-        deadline = threading.Timer(START_S, self.process.kill)
-        deadline.start()
-        assert self.process.stdout is not None
-        self.announced = self.process.stdout.readline()
-        deadline.cancel()
-        found = re.search(r"http://\S+(?=/v1)", self.announced)
-        assert found, f"not ready:\n{log.read_text()[-4000:]}"
-        self.url = found[0]
-        [self.session] = children(self.process.pid)
-
-    def __enter__(self) -> Served:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.process.poll() is None:
-            self.stop()
-
-    def stop(self) -> int:
-        """The exit status after Ctrl-C."""
-        self.process.send_signal(signal.SIGINT)
-        return self.process.wait(timeout=90)
-
-    def leftovers(self) -> list[int]:
-        return left_of(self.session)
-
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with Served(tmp_path_factory.mktemp("served") / "log", "--api-key", "sesame") as served:
+    with Served(tmp_path_factory.mktemp("served") / "log", "tiny-omni", "--api-key", "sesame") as served:
         yield served
 
 
@@ -172,23 +133,18 @@ def test_ctrl_c_lets_requests_finish_and_leaves_no_process(server: Served, clien
     asking = threading.Thread(target=lambda: answers.append(ask(client, "Say more.", **long)))
     asking.start()
     time.sleep(0.3)
+    session = server.session
     status = server.stop()
     asking.join(timeout=60)
     assert status == 0
-    assert server.leftovers() == []
+    assert server.leftovers(session) == []
     assert [answer.usage.completion_tokens for answer in answers] == [400]
 
 
 def test_a_killed_engine_ends_the_server_with_an_error(tmp_path: Path) -> None:
-    with Served(tmp_path / "log") as served:
-        os.kill(engine_process(served), signal.SIGKILL)
+    with Served(tmp_path / "log", "tiny-omni") as served:
+        session = served.session
+        os.kill(served.engine_process(), signal.SIGKILL)
         assert served.process.wait(timeout=90) == 2
-    assert served.leftovers() == []
+    assert served.leftovers(session) == []
     assert "error: the server" in served.log.read_text()
-
-
-def engine_process(served: Served) -> int:
-    """The process of the engine core, by the title that vLLM gives it."""
-    titles = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in session_members(served.session)}
-    [engine] = [pid for pid, title in titles.items() if b"EngineCore" in title]
-    return engine

@@ -1,0 +1,100 @@
+"""``omnicfg serve`` as a user starts it: a process with its log, and the address that it announces."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from omnicfg.demo import left_of
+from omnicfg.serve.processes import children, session_members
+
+START_S = 600.0
+
+
+class Served:
+    """A server that is up; a context manager."""
+
+    def __init__(self, log: Path, *words: str) -> None:
+        self.log = log
+        environment = {**os.environ, "VLLM_NO_USAGE_STATS": "1"}
+        command = [sys.executable, "-m", "omnicfg.cli", "serve", *words, "--port", "0"]
+        with log.open("w") as messages:
+            self.process = subprocess.Popen(
+                command, env=environment, stdout=subprocess.PIPE, stderr=messages, text=True
+            )
+        self.announced = self.next_announcement()
+        found = re.search(r"http://\S+(?=/v1)", self.announced)
+        assert found, f"not ready:\n{log.read_text()[-4000:]}"
+        self.url = found[0]
+
+    @property
+    def session(self) -> int:
+        """The session of the server's own processes."""
+        [session] = children(self.process.pid)
+        return session
+
+    def next_announcement(self) -> str:
+        """The next line of the standard output, waited for as long as a start may take."""
+        deadline = threading.Timer(START_S, self.process.kill)
+        deadline.start()
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        deadline.cancel()
+        return line
+
+    def ask(self, path: str, body: bytes | None = None, key: str | None = None) -> tuple[int, bytes]:
+        """Status and body of the answer to a GET, or to a POST of a raw body."""
+        address = urlsplit(self.url)
+        connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=120)
+        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+        try:
+            connection.request("GET" if body is None else "POST", path, body, headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+    def metrics(self) -> dict[str, float]:
+        """The samples of ``/metrics``, summed over their labels."""
+        samples: dict[str, float] = {}
+        for name, value in re.findall(
+            r"^([a-z][\w:]*)(?:\{.*\})? (\S+)$", self.ask("/metrics")[1].decode(), re.MULTILINE
+        ):
+            samples[name] = samples.get(name, 0.0) + float(value)
+        return samples
+
+    def engine_process(self) -> int:
+        """The process of the engine core, by the title that vLLM gives it."""
+        titles = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in session_members(self.session)}
+        [engine] = [pid for pid, title in titles.items() if b"EngineCore" in title]
+        return engine
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.stop()
+
+    def stop(self, number: signal.Signals = signal.SIGINT) -> int:
+        """The exit status after a stop signal; by default that of Ctrl-C."""
+        self.process.send_signal(number)
+        return self.process.wait(timeout=90)
+
+    def leftovers(self, session: int) -> list[int]:
+        """What lives of the server's processes ten seconds after its end."""
+        return left_of(session)
+
+
+def body(**fields: Any) -> bytes:
+    """A request's body."""
+    return json.dumps(fields).encode()
