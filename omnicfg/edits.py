@@ -206,8 +206,10 @@ def empty_block(subject: Subject, owner: Mapping, key: Hashable) -> Fix | None:
 
 def _whole_entry(subject: Subject, block: Mapping, key: Hashable) -> _Part | None:
     """A key with all of its value; ``None`` where the two are not written side by side."""
-    part = _part(subject, block.key_marks.get(key))
-    if part is None:
+    mark = block.key_marks.get(key)
+    part = _part(subject, mark)
+    # A key that stands further in came through a merge key.
+    if mark is None or part is None or not (_is_flow(part.text, block) or mark.column == block.mark.column):
         return None
     end = _end_of(part.text, block.items[key], part.file, part.end)
     if end is None or part.text.is_repeated(part.start, end):

@@ -77,7 +77,7 @@ def mend(check: Check, files: Iterable[Path], *, unsafe: bool = False, texts: Bu
     ``check`` is called with the reader taking its files from memory. ``unsafe`` takes fixes that change what a
     profile means, too; ``texts`` are those that stand in for files from the start.
     """
-    mender = _Mender(check, files, unsafe, texts or Buffers())
+    mender = Mender(check, files, unsafe, texts or Buffers())
     with mender.buffers:
         left = mender.run()
     changes = [Change(mender.named[name], before, mender.buffers.texts[name]) for name, before in mender.before.items()]
@@ -89,8 +89,8 @@ def mend(check: Check, files: Iterable[Path], *, unsafe: bool = False, texts: Bu
     )
 
 
-class _Mender:
-    """The texts on their way to the fixpoint."""
+class Mender:
+    """The texts on their way to the fixpoint; ``refused`` are the fixes that did not do what they promised."""
 
     def __init__(self, check: Check, files: Iterable[Path], unsafe: bool, buffers: Buffers) -> None:
         self.check = check

@@ -185,6 +185,11 @@ def test_what_is_not_clear_is_left_alone(profile_file: WriteProfile, text: str) 
     assert mended(path).changes == ()
 
 
+def test_a_merge_key_is_not_emptied(profile_file: WriteProfile) -> None:
+    path = profile_file(HEAD + "<<:\n  unheard_of_key: 1\n")
+    assert mended(path, unsafe=True).changes == ()
+
+
 def test_beside_an_alias_the_rest_is_mended(profile_file: WriteProfile) -> None:
     text = (
         HEAD + "stages:\n  - stage_id: 0\n    devices: &d '0'\n    max_num_seq: 8\n  - stage_id: 1\n    devices: *d\n"
