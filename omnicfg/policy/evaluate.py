@@ -24,7 +24,7 @@ from omnicfg.rule import Subject
 from omnicfg.secrets import redacted
 from omnicfg.tree import LayerKind, Mark, Node
 
-PATIENCE_S: Final = 5.0
+PATIENCE_S: Final = 10.0
 START_S: Final = 60.0
 OUT_OF_MEMORY: Final = "MEMORY"  # what the worker says where it noticed in time
 VARIABLES: Final = ("profile", "platform", "pipeline", "deploy", "stages", "stage")
@@ -60,7 +60,7 @@ class Outcome(NamedTuple):
         message = policy.message
         if self.undecided is not None:
             where = "" if self.stage_id is None else f" for stage {self.stage_id}"
-            message = f"this policy cannot be decided{where}: {self.undecided}"
+            message = f"undecided{where}, since {self.undecided}: {policy.message}"
         return Diagnostic.at(
             self.mark,
             policy.id,

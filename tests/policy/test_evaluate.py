@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -89,7 +88,7 @@ def test_it_is_said_on_its_platforms_only_and_once(check: Check) -> None:
 def test_an_unset_value_does_not_pass_in_silence(check: Check) -> None:
     (found,) = check("deny: stage.engine_args.max_num_seqs > 100\n    severity: warning")
     assert (found.stage_id, found.line, found.column) == (1, 7, 15)
-    assert found.message == "this policy cannot be decided for stage 1: `max_num_seqs` is not set here"
+    assert found.message == "undecided for stage 1, since `max_num_seqs` is not set here: told"
     assert found.severity.value == "warning"
     assert found.help is not None
     assert "`effective.max_num_seqs`" in found.help
@@ -118,7 +117,7 @@ def test_what_cannot_be_decided_says_why(check: Check, expression: str, reason: 
     found = check(f'deny: "{expression}"')
     assert found
     for each in found:
-        assert each.message.startswith("this policy cannot be decided")
+        assert each.message.startswith("undecided")
         assert reason in each.message
 
 
@@ -134,18 +133,19 @@ def test_credentials_are_hidden_from_policies(check: Check) -> None:
     assert check("deny: has(stage.runtime.env) && stage.runtime.env.HF_TOKEN.contains('hunter')", secret) == []
 
 
-def test_a_long_text_is_ended_and_what_comes_after_is_still_asked(profile_file: WriteProfile) -> None:
+def test_a_long_text_is_ended_and_what_comes_after_is_still_asked(
+    profile_file: WriteProfile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluate, "PATIENCE_S", 100)
     bomb = "['a'].map(s,s+s)" + ".map(s,s+s+s+s)" * 14 + ".size() > 0"
     policies = profile_file(
         f'policies:\n  - {{id: A, message: m, deny: "{bomb}"}}\n  - {{id: B, message: n, deny: "true"}}\n', "p.yaml"
     )
-    start = time.monotonic()
     found = [each for each in omnicfg.validate(profile_file(PROFILE), policies=policies) if each.code in "AB"]
     assert [(each.code, each.message) for each in found] == [
-        ("A", "this policy cannot be decided: the expression takes too much memory"),
+        ("A", "undecided, since the expression takes too much memory: m"),
         ("B", "n"),
     ]
-    assert time.monotonic() - start < 30
 
 
 def test_an_expression_that_takes_too_long_is_ended(
