@@ -87,7 +87,7 @@ def _stage_blocks(stages: Node, subject: Subject, platform: str | None) -> Itera
         runtime = entry.items.get("runtime")
         if isinstance(runtime, Mapping):
             yield Block(
-                runtime, "runtime", f"`runtime` of {where}", _RUNTIME_KEYS, _stage_types(version), stage_id, platform
+                runtime, "runtime", f"`runtime` of {where}", RUNTIME_KEYS, _stage_types(version), stage_id, platform
             )
         yield from _config_blocks(entry, config_args(version), version, where, stage_id, platform)
         for owner in (entry, *_blocks_within(entry, "engine_args", "engine_extras")):
@@ -120,7 +120,7 @@ def _config_blocks(
         yield from _config_blocks(node, config.nested, version, where, stage_id, platform)
 
 
-_RUNTIME_KEYS = frozenset({"devices", "num_replicas", "env"})
+RUNTIME_KEYS = frozenset({"devices", "num_replicas", "env"})
 
 
 @functools.cache

@@ -51,7 +51,9 @@ class Loss(NamedTuple):
 
     @property
     def name(self) -> str:
-        return dotted(self.route)
+        """The setting as its stage has it: what the schema does not know is kept among the extras by the passes."""
+        is_extra = self.route[0] == "engine_extras" and len(self.route) > 1
+        return dotted(self.route[1:] if is_extra else self.route)
 
     @property
     def where(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from omnicfg.catalog.upstream import deploy_schema, diffusion_arg_defaults
 from omnicfg.diagnostics import Severity
+from omnicfg.keys import RUNTIME_KEYS
 from omnicfg.losses import Loss, outermost
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.tree import Mapping, Route, dotted, find, plain
@@ -72,11 +73,15 @@ def _lost(loss: Loss) -> list[Route]:
         return []
     if not upper.items or _is_of_another_kind(loss.route[-1], upper, lower):
         return []
-    beside = loss.beside if loss.route == ("runtime",) else find(loss.beside, ("engine_args", *loss.route))
+    is_runtime = loss.route == ("runtime",)
+    beside = loss.beside if is_runtime else find(loss.beside, ("engine_args", *loss.route))
     return [
         route
         for route in _missing(lower, upper)
-        if find(final, route) is None and find(beside, route) is None and not _is_default(loss.route[-1], lower, route)
+        if (not is_runtime or route[0] in RUNTIME_KEYS)
+        and find(final, route) is None
+        and find(beside, route) is None
+        and not _is_default(loss.route[-1], lower, route)
     ]
 
 

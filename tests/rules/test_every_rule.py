@@ -101,6 +101,8 @@ def test_the_rules() -> None:
         "OC309": "stage-async-chunk",
         "OC310": "override-of-all-stages",
         "OC311": "override-order",
+        "OC312": "stage-over-profile",
+        "OC313": "idle-duplex-session",
         "OC401": "undefined-connector",
         "OC402": "unreferenced-connector",
         "OC403": "session-mode-not-served",

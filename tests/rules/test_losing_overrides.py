@@ -147,7 +147,7 @@ def test_where_it_loses_nothing(profile_file: WriteProfile, below: str, setting:
 
 
 def test_the_duplex_session_is_merged_as_well(profile_file: WriteProfile) -> None:
-    text = "duplex_session: {max_sessions: 4, idle_ttl_s: 10}\n"
+    text = "session_mode: duplex\nduplex_session: {max_sessions: 4, idle_ttl_s: 10}\n"
     assert found(profile_file, text, "duplex_session={max_sessions: 2}") == []
     assert [one[0] for one in found(profile_file, text, "duplex_session={}")] == ["OC307"]
 
@@ -202,3 +202,77 @@ def test_a_sampling_parameter_that_the_topology_fixes(profile_file: WriteProfile
 
 def test_what_the_topology_says_as_well_is_no_loss(profile_file: WriteProfile) -> None:
     assert found(profile_file, stage("default_sampling_params: {detokenize: false}")) == []
+
+
+# ------------------------------------------------------------------------------- OC312, one for all against a stage's
+@pytest.mark.parametrize(
+    ("key", "own", "wide"),
+    [
+        ("dtype", "float32", "bfloat16"),
+        ("enable_prefix_caching", "true", "false"),
+        ("quantization", "awq", "fp8"),
+        ("async_chunk", "false", "true"),
+    ],
+)
+def test_a_file_on_top_does_not_reach_a_stage_of_its_base(
+    profile_file: WriteProfile, key: str, own: str, wide: str
+) -> None:
+    base = profile_file(
+        f"pipeline: qwen3_tts\n{stage(f'{key}: {own}')}  - stage_id: 1\n    {key}: {own}\n", "base.yaml"
+    )
+    top = profile_file(f"base_config: base.yaml\n{key}: {wide}\n")
+    found = [one for one in omnicfg.validate(top) if one.code == "OC312"]
+    assert [(one.path, one.line, one.column, one.stage_id, one.platform) for one in found] == [
+        (str(top), 2, len(key) + 3, 0, None),
+        (str(top), 2, len(key) + 3, 1, None),
+    ]
+    assert found[0].message == f"`{key}: {wide}` does not reach stage 0, which {base}:4:{len(key) + 7} sets to `{own}`"
+
+
+def test_nor_on_the_platform_that_has_its_own(profile_file: WriteProfile) -> None:
+    block = f"platforms:\n  npu:\n    {stage('dtype: float32').replace(chr(10), chr(10) + '    ')}\n"
+    profile_file(HEAD + stage("max_num_seqs: 1") + block, "base.yaml")
+    found = omnicfg.validate(profile_file("base_config: base.yaml\ndtype: bfloat16\n"))
+    assert [(one.code, one.line, one.platform, one.stage_id) for one in found] == [("OC312", 2, "npu", 0)]
+
+
+def test_an_override_of_async_chunk_reaches_no_stage_that_opted_out(profile_file: WriteProfile) -> None:
+    text = stage("async_chunk: false") + "  - stage_id: 1\n    async_chunk: false\n"
+    lost = found(profile_file, text, "async_chunk=true")
+    assert lost == [("OC312", "--set async_chunk=true", 1, 13, None, one) for one in (0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper"),
+    [
+        ("stages: [{stage_id: 0, dtype: float32}]", "dtype: float32"),
+        ("stages: [{stage_id: 0, dtype: null}]", "session_mode: turn"),
+        ("dtype: float32", "stages: [{stage_id: 0, dtype: bfloat16}]"),
+        ("stages: [{stage_id: 0, dtype: float32}]", "dtype: bfloat16\nstages: [{stage_id: 0, dtype: float32}]"),
+        ("dtype: bfloat16\nstages: [{stage_id: 0, dtype: float32}]", "session_mode: turn"),
+    ],
+)
+def test_a_stage_that_may_differ(profile_file: WriteProfile, lower: str, upper: str) -> None:
+    profile_file(f"{HEAD}{lower}\n", "base.yaml")
+    assert [one.code for one in omnicfg.validate(profile_file(f"base_config: base.yaml\n{upper}\n"))] == []
+
+
+# ---------------------------------------------------------------------------------- OC313, duplex limits without duplex
+@pytest.mark.parametrize("place", ["file", "file that says turn", "overlay on turn", "--set"])
+def test_limits_of_sessions_that_never_are(profile_file: WriteProfile, place: str) -> None:
+    block, overlays, overrides = "duplex_session: {max_sessions: 2}\n", [], []
+    text = HEAD
+    if place == "overlay on turn":
+        text, overlays = f"{HEAD}session_mode: turn\n", [profile_file(block, "overlay.yaml")]
+    elif place == "--set":
+        overrides = ["duplex_session.max_sessions=2"]
+    else:
+        text += block + ("session_mode: turn\n" if "turn" in place else "")
+    (one,) = omnicfg.validate(profile_file(text), overlays=overlays, overrides=overrides)
+    places = {"file": (3, 32), "file that says turn": (3, 32), "overlay on turn": (1, 32), "--set": (1, 29)}
+    assert (one.code, (one.line, one.column), one.platform) == ("OC313", places[place], None)
+
+
+def test_a_file_that_turns_a_duplex_base_into_turns(profile_file: WriteProfile) -> None:
+    profile_file(HEAD + "session_mode: duplex\nduplex_session: {max_sessions: 2}\n", "base.yaml")
+    assert omnicfg.validate(profile_file("base_config: base.yaml\nsession_mode: turn\n")) == []

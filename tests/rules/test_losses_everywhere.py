@@ -113,14 +113,14 @@ def in_a_base_two_levels_up(write: WriteProfile, mistake: Mistake) -> tuple[list
     write(HEAD + stages(mistake.below), "bottom.yaml")
     above = f"base_config: bottom.yaml\n{stages(mistake.above)}"
     write(above, "lower.yaml")
-    write("base_config: lower.yaml\nsession_mode: turn\n", "upper.yaml")
+    write("base_config: lower.yaml\ntrust_remote_code: true\n", "upper.yaml")
     return omnicfg.validate(write("base_config: upper.yaml\n")), "lower.yaml", above
 
 
 def in_a_file_far_above(write: WriteProfile, mistake: Mistake) -> tuple[list[Diagnostic], str, str]:
     write(HEAD + stages(mistake.below), "bottom.yaml")
     write("base_config: bottom.yaml\nstages: [{stage_id: 1}]\n", "lower.yaml")
-    write("base_config: lower.yaml\nsession_mode: turn\n", "upper.yaml")
+    write("base_config: lower.yaml\ntrust_remote_code: true\n", "upper.yaml")
     above = f"base_config: upper.yaml\n{stages(mistake.above)}"
     return omnicfg.validate(write(above)), "profile.yaml", above
 
@@ -161,7 +161,7 @@ def in_a_block_of_the_same_file(write: WriteProfile, mistake: Mistake) -> tuple[
 def in_a_block_of_a_base(write: WriteProfile, mistake: Mistake) -> tuple[list[Diagnostic], str, str]:
     text = HEAD + stages(mistake.below) + block(mistake.above)
     write(text, "base.yaml")
-    return omnicfg.validate(write("base_config: base.yaml\nsession_mode: turn\n")), "base.yaml", text
+    return omnicfg.validate(write("base_config: base.yaml\ntrust_remote_code: true\n")), "base.yaml", text
 
 
 def in_a_block_of_an_overlay(write: WriteProfile, mistake: Mistake) -> tuple[list[Diagnostic], str, str]:
@@ -260,7 +260,7 @@ def test_a_block_that_goes_over_what_a_file_on_top_says(profile_file: WriteProfi
         found = omnicfg.validate(profile_file(lower), overlays=[profile_file(upper, "overlay.yaml")])
     else:
         profile_file(lower, "base.yaml")
-        profile_file("base_config: base.yaml\nsession_mode: turn\n", "middle.yaml")
+        profile_file("base_config: base.yaml\ntrust_remote_code: true\n", "middle.yaml")
         base = "middle.yaml" if place == "base of the base" else "base.yaml"
         found = omnicfg.validate(profile_file(f"{upper}base_config: {base}\n"))
     assert [(one.code, one.line, one.column, one.platform, one.stage_id) for one in losses(found)] == [
@@ -308,7 +308,12 @@ def test_a_runner_that_a_platform_could_have_is_one(profile_file: WriteProfile) 
 @pytest.mark.parametrize(
     ("code", "below", "above", "column"),
     [
-        ("OC303", "duplex_session: {max_sessions: 4, idle_ttl_s: 10}", "duplex_session: {max_sessions: 2}", 17),
+        (
+            "OC303",
+            "session_mode: duplex\nduplex_session: {max_sessions: 4, idle_ttl_s: 10}",
+            "duplex_session: {max_sessions: 2}",
+            17,
+        ),
         ("OC305", "edges: [{from: 0, to: 1}]", "edges: [{from: 1, to: 0}]", 8),
         ("OC307", "connectors: {shm: {name: SharedMemoryConnector}}", "connectors: null", 13),
         ("OC307", "connectors: {shm: {name: SharedMemoryConnector}}", "connectors: {}", 13),
@@ -325,7 +330,7 @@ def test_settings_of_the_whole_profile(
         found = omnicfg.validate(profile_file(lower), overlays=[profile_file(upper, "overlay.yaml")])
     else:
         profile_file(lower, "base.yaml")
-        profile_file("base_config: base.yaml\nsession_mode: turn\n", "middle.yaml")
+        profile_file("base_config: base.yaml\ntrust_remote_code: true\n", "middle.yaml")
         base = "middle.yaml" if place == "base of the base" else "base.yaml"
         found = omnicfg.validate(profile_file(f"{upper}base_config: {base}\n"))
     assert [(one.code, one.line, one.column, one.platform) for one in losses(found)] == [(code, 1, column, None)]
