@@ -85,6 +85,7 @@ def test_the_rules() -> None:
         "OC104": "dead-key",
         "OC105": "out-of-range",
         "OC106": "yaml-dialect",
+        "OC107": "misplaced-key",
         "OC201": "unmatched-stage",
         "OC202": "unknown-platform",
         "OC203": "repeated-stage",
