@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,10 @@ def test_in_a_flow_collection_and_after_a_byte_order_mark() -> None:
     assert places(f"\ufeffa: [  # omnicfg: ignore[OC101] {WHY}\n  1]\n") == [(1, 7, 1)]
 
 
+def test_in_the_first_line_after_a_byte_order_mark() -> None:
+    assert places(f"\ufeff# omnicfg: ignore[OC101] {WHY}\na: 1\n") == [(1, 1, 2)]
+
+
 def test_a_text_that_only_pure_python_reads() -> None:
     assert places(f"a: [12:30:45]  # omnicfg: ignore[OC101] {WHY}\n") == [(1, 16, 1)]
 
@@ -136,6 +141,12 @@ def about(profile: Path, **options: Any) -> list[tuple[str, int, int, str]]:
 )
 def test_one_that_cannot_be_read(profile_file: WriteProfile, comment: str, message: str) -> None:
     assert about(profile_file(TTS + f"x: 1  {comment}\n")) == [("OC901", 3, 7, message)]
+
+
+def test_one_more_than_a_file_may_have(profile_file: WriteProfile) -> None:
+    profile = profile_file(TTS + f"# omnicfg: ignore-file[OC503] {WHY}\n" * 1200)
+    message = "this comment suppresses nothing: a file has at most 1000; this and those below are not read"
+    assert about(profile) == [("OC901", 1003, 1, message)]
 
 
 @pytest.mark.parametrize("rest", ["", " because", " because  ", " legacy", ": because x", " becausex"])
@@ -196,6 +207,22 @@ def test_what_is_too_much_can_be_removed(profile_file: WriteProfile, text: str, 
     start, end = Text(TTS + text).span(edit.mark)
     assert (TTS + text)[:start] + edit.text + (TTS + text)[end:] == TTS + mended
     assert found.fix.safe
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# omnicfg: ignore[OC9999] because x\n" * 28_000,
+        "".join(f"k{number}: 1  # omnicfg: ignore[XX{number}] because\n" for number in range(9000)),
+        "# omnicfg: ignore[OC101] because " * 30_000 + "\n",
+        "# omnicfg: ignore[" + "OC101," * 150_000 + "] because x\n",
+        "#" + " " * 1_000_000 + "omnicfg: ignore\n",
+    ],
+)
+def test_very_many_take_no_time(profile_file: WriteProfile, text: str) -> None:
+    start = time.process_time()
+    omnicfg.validate(profile_file(TTS + text), platform="cuda")
+    assert time.process_time() - start < 3
 
 
 # ------------------------------------------------------------------------------------- when one may be called unused

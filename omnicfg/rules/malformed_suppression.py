@@ -36,12 +36,10 @@ stages:
 def check_suppression(judged: Judged) -> Iterator[Finding]:
     """Both words of which there are none, and brackets that are missing or empty."""
     suppression = judged.suppression
-    if not suppression.is_malformed:
-        return
-    word = suppression.word if suppression.word in WORDS else near(suppression.word, WORDS)
-    yield Finding(
-        suppression.mark,
-        "this comment suppresses nothing: "
-        + ("it names no codes" if suppression.word in WORDS else f"there is no `omnicfg: {suppression.word}`"),
-        f"Write `# omnicfg: {word}[CODE] because REASON`.",
-    )
+    if suppression.problem:
+        word = suppression.word if suppression.word in WORDS else near(suppression.word, WORDS)
+        yield Finding(
+            suppression.mark,
+            f"this comment suppresses nothing: {suppression.problem}",
+            f"Write `# omnicfg: {word}[CODE] because REASON`.",
+        )

@@ -35,7 +35,7 @@ stages:
 def check_suppression(judged: Judged) -> Iterator[Finding]:
     """Every suppression that can be read and has no reason."""
     suppression = judged.suppression
-    if not suppression.is_malformed and not suppression.reason:
+    if not suppression.problem and not suppression.reason:
         yield Finding(
             suppression.mark,
             "this suppression gives no reason, so it suppresses nothing",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 from omnicfg.diagnostics import Severity
@@ -36,7 +37,7 @@ stages:
 
 def check_suppression(judged: Judged) -> Iterator[Finding]:
     """Every code of a suppression that can be read."""
-    for code in () if judged.suppression.is_malformed else judged.suppression.codes:
+    for code in () if judged.suppression.problem else judged.suppression.codes:
         if code.text in about_suppressions():
             yield Finding(
                 code.mark,
@@ -47,6 +48,7 @@ def check_suppression(judged: Judged) -> Iterator[Finding]:
             yield Finding(code.mark, f"no finding has the code `{code.text}`", _hint(code.text, judged.codes))
 
 
+@functools.cache
 def _hint(text: str, codes: frozenset[str]) -> str:
     names = {rule_of(module).name: rule_of(module).code for module in rule_modules()}
     names |= {name: refusal.code for name, refusal in REFUSALS.items()}

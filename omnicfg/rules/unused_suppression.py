@@ -40,7 +40,7 @@ stages:
 def check_suppression(judged: Judged) -> Iterator[Finding]:
     """All unused codes of a suppression at once."""
     suppression, unused = judged.suppression, judged.unused
-    if not unused or suppression.is_malformed or not suppression.reason:
+    if not unused or suppression.problem or not suppression.reason:
         return
     where = f"on line {suppression.line}" if suppression.line else "in this file"
     names = listed([f"`{code.text}`" for code in unused])
