@@ -220,8 +220,10 @@ def _profile_losses(tree: Mapping, platform: str | None) -> Iterator[Loss]:
 
 def _stage_losses(stages: Node | None, platform: str | None) -> Iterator[Loss]:
     for entry in _entries(stages):
+        stage_id = _id_of(entry)
         for key, node in entry.items.items():
-            yield from _losses((key,), node, _id_of(entry), platform, entry)
+            if node.beaten or isinstance(node, Mapping):
+                yield from _losses((key,), node, stage_id, platform, entry)
 
 
 def _entries(stages: Node | None) -> list[Mapping]:
