@@ -292,14 +292,13 @@ def _ends_its_line(entry: _Part) -> bool:
 
 def _own_comments(text: Text, line: int, indent: str, stop: int) -> int:
     """Where the comments begin that stand over an entry, if they do not go on to speak of the key after it."""
-    following, _ = text.line_of(stop)
-    goes_on = text.text[following:].startswith(indent) and text.text[following + len(indent) :][:1] not in (
-        "", " ", "\t", "#", "\n", "\r",
-    )  # fmt: skip
+    below, _ = text.line_of(stop)
+    after = text.text[below + len(indent) : below + len(indent) + 1]
+    goes_on = text.text.startswith(indent, below) and after not in ("", " ", "\t", "#", "\n", "\r")
     start = line
     while not goes_on and start > 0:
         above, _ = text.line_of(start - 1)
-        if above >= start or not text.text.startswith(f"{indent}#", above):
-            break
-        start = above
-    return start
+        if above < start and not text.text.startswith(f"{indent}#", above):
+            return start
+        start = above if above < start else 0
+    return line  # what a file begins with speaks of the file

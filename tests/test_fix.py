@@ -144,6 +144,11 @@ def test_a_dead_key_goes_with_all_that_is_its_own_and_nothing_else(
     assert after(path) == EXTRA + expected + USED
 
 
+def test_what_a_file_begins_with_stays(profile_file: WriteProfile) -> None:
+    path = profile_file("# ours\n# only ours\nunheard_of_key: 1\n\n" + HEAD)
+    assert after(path, unsafe=True) == "# ours\n# only ours\n\n" + HEAD
+
+
 def test_a_key_behind_the_dash_leaves_its_place_to_the_next(profile_file: WriteProfile) -> None:
     path = profile_file(HEAD + "edges:\n  - zzz: 1\n    from: 0\n    to: 1\n")
     assert after(path) == HEAD + "edges:\n  - from: 0\n    to: 1\n"

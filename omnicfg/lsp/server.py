@@ -67,9 +67,10 @@ class Server(LanguageServer):
         self._timer = asyncio.get_running_loop().call_later(seconds, self._check_next) if self._waiting else None
 
     def _check_next(self) -> None:
-        path = next(iter(self._waiting))
-        self.check_now(path)
-        self._schedule(0)
+        try:
+            self.check_now(next(iter(self._waiting)))
+        finally:
+            self._schedule(0)
 
     def check_now(self, path: Path) -> None:
         """Check a document, and publish what is found."""
