@@ -58,18 +58,18 @@ def _from_api(key: Any, value: Any) -> Override:
     mark = Mark(f"--set {key}")
     if not isinstance(key, str):
         refuse("bad-override", mark, f"the key {key!r} is not text", "Write it like `stages.0.max_num_seqs`.")
-    if not _is_plain(value, MAX_DEPTH):
+    if not is_plain(value, MAX_DEPTH):
         kinds = "null, a boolean, a number, text, or lists and mappings of these"
         refuse("bad-override", mark, f"the value of `{key}` is a {type(value).__name__}; it has to be {kinds}")
     return Override(_route(key, mark), grow(value, LAYER, mark))
 
 
-def _is_plain(value: Any, depth: int) -> bool:
+def is_plain(value: Any, depth: int) -> bool:
     """Whether a value could stand in a YAML file; not so where it nests deeper than a file may."""
     if isinstance(value, dict):
-        return depth > 0 and all(_is_plain(key, 0) and _is_plain(child, depth - 1) for key, child in value.items())
+        return depth > 0 and all(is_plain(key, 0) and is_plain(child, depth - 1) for key, child in value.items())
     if isinstance(value, list | tuple):
-        return depth > 0 and all(_is_plain(child, depth - 1) for child in value)
+        return depth > 0 and all(is_plain(child, depth - 1) for child in value)
     if isinstance(value, int):
         return is_printable(value)
     return value is None or isinstance(value, float | str)
