@@ -27,6 +27,7 @@ from omnicfg.catalog.upstream import VLLM_OMNI, deploy_schema, pipelines
 from omnicfg.catalog.vllm_args import DEFAULT_VLLM
 from omnicfg.diagnostics import Severity
 from omnicfg.export import schema_words as words
+from omnicfg.export.capability_schema import capability_schema
 from omnicfg.export.policy_schema import policy_schema
 from omnicfg.export.schema_types import Schema, annotation_type, combined, json_schema
 from omnicfg.export.vllm_types import Type
@@ -45,6 +46,7 @@ def schemas() -> dict[str, Schema]:
     """File name → schema."""
     return {
         "profile.schema.json": profile_schema(),
+        "capability.schema.json": capability_schema(),
         "policy.schema.json": policy_schema(),
         "plan.schema.json": plan_schema(),
         "diagnostics.schema.json": diagnostics_schema(),
