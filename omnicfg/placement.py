@@ -56,9 +56,15 @@ def is_device_number(word: str) -> bool:
 
 
 def devices_per_replica(stage: StagePlan) -> int | None:
-    """The product of a stage's parallel sizes; ``None`` where one of them is no positive number."""
+    """The product of a stage's parallel sizes on one node; ``None`` where one of them is no positive number."""
     sizes = parallel_sizes(stage)
-    return None if sizes is None else prod(sizes.values())
+    return None if sizes is None else prod(sizes.values()) // nodes_of(stage, sizes)
+
+
+def nodes_of(stage: StagePlan, sizes: dict[str, int]) -> int:
+    """Over how many nodes vLLM spreads these sizes; 1 where they do not divide evenly, which vLLM refuses."""
+    nodes = _size(parallel_setting(stage, "nnodes")) or 1
+    return 1 if stage.stage_type == "diffusion" or prod(sizes.values()) % nodes else nodes
 
 
 def parallel_sizes(stage: StagePlan) -> dict[str, int] | None:

@@ -43,6 +43,9 @@ API_KEY = Annotated[str | None, Option("--api-key", envvar="OMNICFG_API_KEY", he
 RESTART = Annotated[
     int, Option("--restart", metavar="N", min=0, max=1000, help="Start a server that dies again, so often in a row.")
 ]
+HEADLESS = Annotated[
+    bool, Option("--headless", help="Run this node's part of an engine for which another node answers.")
+]
 DRY_RUN = Annotated[bool, Option("--dry-run", help="Print what would be started, and start nothing.")]
 
 
@@ -58,6 +61,7 @@ def run(
     engine: ENGINE = "bundled",
     api_key: API_KEY = None,
     restart: RESTART = 0,
+    headless: HEADLESS = False,
     dry_run: DRY_RUN = False,
 ) -> int:
     """0 once it was stopped, 1 where the profile has errors; raises where nothing can be started or the server dies."""
@@ -77,13 +81,14 @@ def run(
     builtin = models.is_builtin(reference)
     checkpoint = str(models.location(reference)) if builtin else _checkpoint(reference)
     name = reference.removeprefix(models.PREFIX)
-    request = Request(plan, checkpoint, name, host, port, api_key, _config(reference, checkpoint, plan), restart)
+    config = _config(reference, checkpoint, plan)
+    request = Request(plan, checkpoint, name, host, port, api_key, config, restart, headless)
     machine = this_machine()
     preflight.require(chosen.refusals(request))
     if dry_run:
         _print_launch(chosen.launch(request, machine))
         return 0
-    checks = [*chosen.problems(request, machine), *preflight.port_problems(host, port)]
+    checks = [*chosen.problems(request, machine), *(() if headless else preflight.port_problems(host, port))]
     preflight.require(checks if builtin else [*checks, *preflight.model_problems(checkpoint)])
     if builtin:
         models.materialize(reference)

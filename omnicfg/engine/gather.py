@@ -434,8 +434,9 @@ class PayloadConnector(KVConnectorBase_V1, SupportsHMA):
         payload = PayloadRows.from_config(self._vllm_config.additional_config[CONFIG_KEY])
         dtype = str(cache.dtype).removeprefix("torch.")
         layout = RowLayout(payload.names, cache.shape[3], dtype, cache.element_size())
-        parallel = self._vllm_config.parallel_config
-        path = socket_path(extra("socket", None), parallel.data_parallel_size, parallel.data_parallel_rank)
+        # vLLM makes independent engines of the replicas of a dense model: only the index is left of their kinship.
+        replica = self._vllm_config.parallel_config.data_parallel_index
+        path = socket_path(extra("socket", None), int(extra("replicas", 1)), replica)
         tokens = self._vllm_config.scheduler_config.max_num_batched_tokens
         fitting = min(max(_STEPS_PER_RING * tokens * layout.token_bytes, _RING_LEAST), _RING_MOST)
         sender = RowSender(Path(path), layout, int(extra("ring_bytes", fitting)), float(extra("stall_seconds", 10.0)))

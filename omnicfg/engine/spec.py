@@ -126,6 +126,8 @@ def rows_engine_args(
     overrides = dict(_mapping(engine_args, "hf_overrides"))
     overrides["architectures"] = [payload_architecture(name) for name in _architectures(hf_config, engine_args)]
     extra: dict[str, Any] = {"socket": socket}
+    if (replicas := data_parallel_size(engine_args)) > 1:
+        extra["replicas"] = replicas
     if ring_bytes is not None:
         extra["ring_bytes"] = ring_bytes
     if stall_seconds is not None:
@@ -157,6 +159,12 @@ def environment(model_runner: str | None) -> dict[str, str]:
 def socket_path(socket: str, data_parallel_size: int, rank: int) -> str:
     """Where replica ``rank`` of ``data_parallel_size`` offers its rows."""
     return socket if data_parallel_size == 1 else f"{socket}.{rank}"
+
+
+def data_parallel_size(engine_args: Mapping[str, Any]) -> int:
+    """The number of data-parallel replicas that engine args ask for."""
+    size = engine_args.get("data_parallel_size")
+    return size if type(size) is int and size > 1 else 1
 
 
 def request_flag(key: str | None = None) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from omnicfg.diagnostics import Severity
-from omnicfg.placement import Placement, is_device_number, parallel_setting, parallel_sizes, placement_of
+from omnicfg.placement import Placement, is_device_number, nodes_of, parallel_setting, parallel_sizes, placement_of
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.rules.overruled_parallel_size import overruled_sizes
@@ -109,7 +109,10 @@ def _stay_idle(stage: StagePlan, placement: Placement) -> bool:
 
 
 def _message(stage: StagePlan, placement: Placement) -> str:
-    sizes = " · ".join(f"{name} {size}" for name, size in (parallel_sizes(stage) or {}).items())
+    counted = parallel_sizes(stage) or {}
+    nodes = nodes_of(stage, counted)
+    sizes = " · ".join(f"{name} {size}" for name, size in counted.items())
+    sizes += f", on {nodes} nodes" if nodes > 1 else ""
     replicas = f" for each of {placement.num_replicas} replicas" if placement.num_replicas > 1 else ""
     return (
         f"stage {stage.stage_id} lists {len(placement.ids)} device(s) and needs {placement.per_replica}"

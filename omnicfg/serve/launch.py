@@ -20,7 +20,8 @@ class Request:
     """What to serve and where. ``model`` is a directory or a hub id, ``model_name`` what clients call it.
 
     ``config`` is the ``config.json`` of the first stage's checkpoint; ``None`` where it cannot be had before the start.
-    A server that dies is started again up to ``restarts`` times in a row.
+    A server that dies is started again up to ``restarts`` times in a row. A ``headless`` node answers nobody: it is
+    part of an engine for which another node answers.
     """
 
     plan: Plan
@@ -31,6 +32,7 @@ class Request:
     api_key: str | None = None
     config: Mapping[str, Any] | None = None
     restarts: int = 0
+    headless: bool = False
 
 
 @dataclass(frozen=True, slots=True)

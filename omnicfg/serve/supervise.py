@@ -68,11 +68,14 @@ class Address:
             connection.close()
 
 
-def supervise(launch: Launch, address: Address, ready: Say, notice: Say, grace_s: float, restarts: int = 0) -> None:
+def supervise(
+    launch: Launch, address: Address | None, ready: Say, notice: Say, grace_s: float, restarts: int = 0
+) -> None:
     """Runs the launch until someone stops it (SIGINT, SIGTERM, SIGHUP); then nothing of it is left.
 
-    ``ready`` is told the URL once the server answers; ``notice`` is told what goes on meanwhile. When asked
-    to stop, the server has ``grace_s`` seconds to finish; a second signal ends it at once.
+    ``ready`` is told the URL once the server answers; ``notice`` is told what goes on meanwhile. What has no
+    ``address`` never answers, and is just kept running. When asked to stop, the server has ``grace_s`` seconds to
+    finish; a second signal ends it at once.
 
     A server that has answered and ends by itself is started again up to ``restarts`` times in a row, after pauses that
     double. Raises :class:`ServeError` where it ends by itself otherwise.
@@ -119,16 +122,18 @@ class _Restarts:
         return min(_FIRST_PAUSE_S * 2.0 ** (self._used - 1), _LONGEST_PAUSE_S)
 
 
-def _run(launch: Launch, address: Address, signals: _Signals, ready: Say, notice: Say, grace_s: float) -> _End | None:
+def _run(
+    launch: Launch, address: Address | None, signals: _Signals, ready: Say, notice: Say, grace_s: float
+) -> _End | None:
     """One life of the server; ``None`` where it was stopped."""
     process = _start(launch)
     answers_since = None
     try:
-        if _until_ready(process, address, signals, notice):
+        if address is not None and _until_ready(process, address, signals, notice):
             answers_since = time.monotonic()
             ready(address.url)
-            while not signals.stopping and process.poll() is None:
-                signals.wait(None)
+        while not signals.stopping and process.poll() is None:
+            signals.wait(None)
         if not signals.stopping:
             answered_s = None if answers_since is None else time.monotonic() - answers_since
             return _End(process.wait(), answered_s)

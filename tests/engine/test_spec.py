@@ -68,6 +68,12 @@ def test_rows_are_switched_on_by_engine_args_alone() -> None:
     assert args["kv_transfer_config"]["kv_connector_extra_config"] == {"socket": "/run/rows.sock"}
 
 
+def test_replicas_are_counted_for_the_connector() -> None:
+    args = spec.rows_engine_args(LAYER_24, QWEN3, {"data_parallel_size": 2}, socket="/run/rows.sock")
+    extra = args["kv_transfer_config"]["kv_connector_extra_config"]
+    assert extra == {"socket": "/run/rows.sock", "replicas": 2}
+
+
 def test_what_the_user_overrides_stays() -> None:
     given = {"hf_overrides": {"rope_theta": 1.0}, "additional_config": {"mine": 1}}
     args = spec.rows_engine_args(LAYER_24, QWEN3, given, socket="s", ring_bytes=1 << 20, stall_seconds=2.0)

@@ -13,8 +13,9 @@ from omnicfg.serve.supervise import Address, Say, supervise
 def main(port: int, grace_s: float, restarts: int, behaviours: list[str]) -> int:
     server = Path(__file__).with_name("fake_server.py")
     launch = Launch((sys.executable, str(server), str(port), *behaviours))
+    address = Address("127.0.0.1", port) if "headless" not in behaviours else None
     try:
-        supervise(launch, Address("127.0.0.1", port), _say("ready"), _say("notice"), grace_s, restarts)
+        supervise(launch, address, _say("ready"), _say("notice"), grace_s, restarts)
     except ServeError as error:
         print("error", error, flush=True)
         return 2

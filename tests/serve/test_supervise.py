@@ -134,6 +134,22 @@ def test_processes_that_the_server_leaves_behind_are_killed(start: Start) -> Non
     assert is_gone(server.helper())
 
 
+def test_what_answers_nobody_is_kept_running_until_it_is_stopped(start: Start) -> None:
+    node = start("headless")
+    helper = node.helper()
+    time.sleep(0.5)
+    assert node.process.poll() is None
+    assert node.stop() == 0
+    assert "ready" not in node.output
+    assert is_gone(helper)
+
+
+def test_what_answers_nobody_and_ends_by_itself_is_an_error(start: Start) -> None:
+    node = start("headless", "dies-early", restarts=3)
+    assert node.process.wait(timeout=20) == 2
+    assert "ended by itself (exit status 3)" in node.output
+
+
 def test_a_server_that_dies_while_it_starts_is_an_error(start: Start) -> None:
     server = start("dies-early")
     assert server.process.wait(timeout=20) == 2

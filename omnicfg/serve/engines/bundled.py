@@ -12,13 +12,13 @@ from typing import Any, Final
 
 from omnicfg.catalog.vllm_args import engine_args
 from omnicfg.diagnostics import Diagnostic
-from omnicfg.engine.spec import rows_engine_args, socket_path
+from omnicfg.engine.spec import data_parallel_size, rows_engine_args, socket_path
 from omnicfg.engine.transport import SOCKET_PATH_LIMIT
 from omnicfg.payload import rows_of, rows_record, rows_refusals
 from omnicfg.placement import placement_of
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.rule import effective_session_mode
-from omnicfg.serve import preflight
+from omnicfg.serve import nodes, preflight
 from omnicfg.serve.arguments import LeftOut, StageArguments, stage_arguments
 from omnicfg.serve.launch import API_KEY_VARIABLE, Launch, Request
 from omnicfg.serve.machine import Machine
@@ -69,6 +69,7 @@ def refusals(request: Request) -> Iterator[Diagnostic]:
                 "download the model and name its directory with `--model`",
             )
 
+    yield from nodes.refusals(stage, request.headless)
     yield from _rows_problems(request)
 
 
@@ -78,6 +79,7 @@ def problems(request: Request, machine: Machine) -> Iterator[Diagnostic]:
     if machine.vllm:
         yield from preflight.device_problems(placement_of(_first(request)), machine)
         yield from preflight.compiler_problems(_first(request), machine)
+        yield from nodes.problems(_first(request))
         if rows_socket(request) is not None:
             yield from preflight.plugin_problems()
     if not machine.serves_on_cpu and request.plan.platform != _SERVED_PLATFORM:
@@ -98,8 +100,9 @@ def launch(request: Request, machine: Machine) -> Launch:
     command = [
         sys.executable,
         "-m",
-        "vllm.entrypoints.openai.api_server",
+        "omnicfg.engine.headless" if request.headless else "vllm.entrypoints.openai.api_server",
         *_where(request),
+        *(["--headless"] if request.headless else []),
         *compiled.arguments,
     ]
     # The hits of the prefix cache are what these profiles are about: every answer's usage shows them.
@@ -122,7 +125,12 @@ def start(launch: Launch, request: Request, ready: Say, notice: Say) -> None:
     drain_s = _first(request).arg("shutdown_timeout")
     grace_s = float((DRAIN_S if drain_s is None else drain_s) + _EXIT_S)
     with private(launch.directory) if launch.directory else contextlib.nullcontext():
-        supervise(launch, Address.of(request.host, request.port), ready, notice, grace_s, request.restarts)
+        supervise(launch, _address(request), ready, notice, grace_s, request.restarts)
+
+
+def _address(request: Request) -> Address | None:
+    """Where the server answers; ``None`` on a node that does not."""
+    return None if request.headless else Address.of(request.host, request.port)
 
 
 def rows_socket(request: Request) -> Path | None:
@@ -146,18 +154,19 @@ def _rows_problems(request: Request) -> Iterator[Diagnostic]:
         )
     for refusal in rows_refusals(request.plan, request.config):
         yield problem(refusal.why)
-    longest = _rows_sockets(request, socket)[-1]
-    if len(os.fsencode(longest)) > SOCKET_PATH_LIMIT:
+    too_long = [path for path in _rows_sockets(request, socket) if len(os.fsencode(path)) > SOCKET_PATH_LIMIT]
+    if too_long:
         yield problem(
-            f"{longest}, where hidden states would be offered, is longer than a socket's {SOCKET_PATH_LIMIT} bytes",
+            f"{too_long[0]}, where hidden states would be offered, is longer than a socket's {SOCKET_PATH_LIMIT} bytes",
             "set XDG_RUNTIME_DIR to a directory of yours with a shorter name",
         )
 
 
 def _rows_sockets(request: Request, socket: Path) -> list[str]:
-    """The sockets of all data-parallel replicas."""
-    replicas = _first(request).arg("data_parallel_size") or 1
-    return [socket_path(str(socket), replicas, replica) for replica in range(replicas)]
+    """The sockets of the data-parallel replicas on this node."""
+    stage = _first(request)
+    replicas = data_parallel_size(plain(stage.engine_args))
+    return [socket_path(str(socket), replicas, replica) for replica in nodes.replicas_here(stage, replicas)]
 
 
 def _rows_args(request: Request, socket: Path | None, part: TextPart | None) -> dict[str, Any]:
@@ -248,6 +257,7 @@ def _notices(request: Request, machine: Machine, compiled: StageArguments, defau
     others = [f"{stage.stage_id} ({stage.model_stage})" for stage in request.plan.stages[1:]]
     if others:
         yield f"only stage 0 is served, text in and text out; not started: {', '.join(others)}"
+    yield from nodes.notices(_first(request), request.headless)
     replicas = _first(request).runtime.value("num_replicas")
     if isinstance(replicas, int) and replicas > 1:
         yield f"one of {replicas} replicas of stage 0 is started"
