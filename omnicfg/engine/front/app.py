@@ -1,0 +1,262 @@
+"""HTTP: chats that ask for audio are answered here, everything else is vLLM's, byte for byte."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import secrets
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping
+from typing import Any, Final
+
+import httpx
+
+from omnicfg.engine.front.chat import Answer, BadRequestError, asks_for_audio, error_body, sse, wish_of
+from omnicfg.engine.front.desk import Audio, AudioEnd, Codes, Desk, Failure, RefusedError, UnavailableError
+from omnicfg.engine.front.metrics import Metrics
+from omnicfg.engine.front.turn import Text, Turn, TurnedAwayError
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+_CHAT: Final = "/v1/chat/completions"
+_HOP_BY_HOP: Final = frozenset(
+    {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "host"}
+)
+_JSON: Final = [(b"content-type", b"application/json")]
+_EVENTS: Final = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
+
+
+class GoneError(Exception):
+    """The client has gone."""
+
+
+class Front:
+    """The ASGI application. ``thinker`` asks vLLM's server, ``healthy`` tells whether every process is there."""
+
+    def __init__(
+        self,
+        thinker: httpx.AsyncClient,
+        desk: Desk,
+        metrics: Metrics,
+        *,
+        voices: tuple[str, ...],
+        default_voice: str,
+        api_key: str | None,
+        healthy: Callable[[], bool],
+    ) -> None:
+        self._thinker, self._desk, self._metrics = thinker, desk, metrics
+        self._voices, self._default_voice = voices, default_voice
+        self._api_key = api_key
+        self._healthy = healthy
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "websocket":
+                await send({"type": "websocket.close", "code": 1008, "reason": "there are no web sockets here"})
+            return
+        work: Coroutine[Any, Any, None]
+        path, method = scope["path"], scope["method"]
+        try:
+            body = await _body(receive)
+            if path == "/health":
+                work = self._health(send)
+            elif path == "/metrics":
+                work = self._show_metrics(send)
+            elif path == _CHAT and method == "POST" and self._is_ours(scope, body):
+                work = self._speak(json.loads(body), _headers(scope), send)
+            else:
+                work = self._pass_on(scope, body, send)
+            await _while_there(receive, work)
+        except GoneError:
+            return
+
+    def _is_ours(self, scope: Message, body: bytes) -> bool:
+        """A chat with audio from a client that may ask. Whatever else is wrong with a request, vLLM says so."""
+        try:
+            return self._may_ask(scope) and asks_for_audio(json.loads(body))
+        except (ValueError, RecursionError):
+            return False
+
+    def _may_ask(self, scope: Message) -> bool:
+        if self._api_key is None:
+            return True
+        given = dict(scope["headers"]).get(b"authorization", b"")
+        return secrets.compare_digest(given, f"Bearer {self._api_key}".encode())
+
+    # ---------------------------------------------------------------------------------------------------- what is ours
+
+    async def _speak(self, body: Mapping[str, Any], headers: Mapping[str, str], send: Send) -> None:
+        outcome = "aborted"
+        try:
+            outcome = await self._answer(body, headers, send)
+        finally:
+            self._metrics.requests.labels(outcome).inc()
+
+    async def _answer(self, body: Mapping[str, Any], headers: Mapping[str, str], send: Send) -> str:
+        arrived = time.monotonic()
+        try:
+            wish = wish_of(body, self._voices, self._default_voice)
+        except BadRequestError as error:
+            await _error(send, 400, str(error), error.parameter)
+            return "refused"
+        key = uuid.uuid4().hex
+        async with Turn(self._thinker, self._desk, key, wish.body, headers) as turn:
+            try:
+                await turn.start({"voice": wish.voice, "seed": wish.seed})
+            except RefusedError as error:
+                await _error(send, 400, str(error), "audio")
+                return "refused"
+            except UnavailableError as error:
+                await _error(send, 503, str(error))
+                return "failed"
+            except TurnedAwayError as error:
+                await _whole(send, error.status, error.body, _JSON)
+                return "refused"
+            except httpx.HTTPError as error:
+                await _error(send, 502, f"stage 0 does not answer: {type(error).__name__}")
+                return "failed"
+            answer = Answer(wish, int(self._desk.links[-1].facts["sample_rate"]))
+            return await (self._stream if wish.streamed else self._collect)(turn, answer, arrived, send)
+
+    async def _collect(self, turn: Turn, answer: Answer, arrived: float, send: Send) -> str:
+        async for event in turn:
+            match event:
+                case Text(chunk):
+                    answer.add_text(chunk)
+                case Audio(pcm):
+                    self._count(pcm, answer, arrived)
+                    answer.pcm.append(pcm)
+                case AudioEnd(frames):
+                    answer.frames = frames
+                case Codes(codes):
+                    answer.codes = codes
+                case Failure(message):
+                    await _error(send, 500, message)
+                    return "failed"
+        packed = await asyncio.to_thread(lambda: json.dumps(answer.whole(), ensure_ascii=False).encode())
+        await _whole(send, 200, packed, _JSON)
+        return "ok"
+
+    async def _stream(self, turn: Turn, answer: Answer, arrived: float, send: Send) -> str:
+        await send({"type": "http.response.start", "status": 200, "headers": _EVENTS})
+        async for event in turn:
+            match event:
+                case Text(chunk):
+                    if (shown := answer.text_event(chunk)) is not None:
+                        await _piece(send, sse(shown))
+                case Audio(pcm):
+                    self._count(pcm, answer, arrived)
+                    await _piece(send, sse(answer.audio_event(pcm)))
+                case AudioEnd(frames):
+                    answer.frames = frames
+                case Codes(codes):
+                    answer.codes = codes
+                case Failure(message):
+                    await _piece(send, sse(error_body(message, 500)) + b"data: [DONE]\n\n", last=True)
+                    return "failed"
+        end = b"".join(sse(event) for event in answer.end_events())
+        await _piece(send, end + b"data: [DONE]\n\n", last=True)
+        return "ok"
+
+    def _count(self, pcm: bytes, answer: Answer, arrived: float) -> None:
+        if not answer.pcm and not answer.sounded:
+            self._metrics.first_audio.observe(time.monotonic() - arrived)
+        self._metrics.audio_seconds.inc(len(pcm) / 2 / answer.sample_rate)
+
+    async def _health(self, send: Send) -> None:
+        status = 503
+        if self._healthy():
+            with contextlib.suppress(httpx.HTTPError):
+                status = (await self._thinker.get("/health")).status_code
+        await _whole(send, status, b"", [])
+
+    async def _show_metrics(self, send: Send) -> None:
+        try:
+            theirs = (await self._thinker.get("/metrics")).content
+        except httpx.HTTPError:
+            theirs = b""
+        await _whole(send, 200, theirs + self._metrics.text(), [(b"content-type", b"text/plain; version=0.0.4")])
+
+    # -------------------------------------------------------------------------------------------------- what is vLLM's
+
+    async def _pass_on(self, scope: Message, body: bytes, send: Send) -> None:
+        query = scope["query_string"].decode()
+        url = httpx.URL(path=scope["path"], query=query.encode()) if query else httpx.URL(path=scope["path"])
+        headers = [(name, value) for name, value in scope["headers"] if name.decode().lower() not in _HOP_BY_HOP]
+        request = self._thinker.build_request(
+            scope["method"], self._thinker.base_url.join(url), headers=headers, content=body
+        )
+        try:
+            response = await self._thinker.send(request, stream=True)
+        except httpx.HTTPError as error:
+            await _error(send, 502, f"stage 0 does not answer: {type(error).__name__}")
+            return
+        try:
+            kept = [(name, value) for name, value in response.headers.raw if name.decode().lower() not in _HOP_BY_HOP]
+            await send({"type": "http.response.start", "status": response.status_code, "headers": kept})
+            with contextlib.suppress(httpx.HTTPError):  # cut off: the client sees an answer without its end
+                async for piece in response.aiter_raw():
+                    await _piece(send, piece)
+                await _piece(send, b"", last=True)
+        finally:
+            await response.aclose()
+
+
+async def _body(receive: Receive) -> bytes:
+    parts: list[bytes] = []
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise GoneError
+        parts.append(message.get("body", b""))
+        if not message.get("more_body"):
+            return b"".join(parts)
+
+
+async def _while_there(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
+    """Do the work for as long as the client is there; a client that goes ends it. Raises :class:`GoneError`."""
+    working = asyncio.create_task(work)
+    watching = asyncio.create_task(_until_gone(receive))
+    try:
+        await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise GoneError
+        working.result()
+    finally:
+        for task in (working, watching):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError, Exception):
+                await task
+
+
+async def _until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _headers(scope: Message) -> dict[str, str]:
+    """The client's headers that vLLM is to see with a body that is ours."""
+    ours = {"content-length", "content-type", "accept", "accept-encoding"}
+    return {
+        name.decode("latin-1"): value.decode("latin-1")
+        for name, value in scope["headers"]
+        if name.decode().lower() not in _HOP_BY_HOP | ours
+    }
+
+
+async def _error(send: Send, status: int, message: str, parameter: str | None = None) -> None:
+    await _whole(send, status, json.dumps(error_body(message, status, parameter)).encode(), _JSON)
+
+
+async def _whole(send: Send, status: int, body: bytes, headers: list[tuple[bytes, bytes]]) -> None:
+    length = (b"content-length", str(len(body)).encode())
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _piece(send: Send, body: bytes, *, last: bool = False) -> None:
+    await send({"type": "http.response.body", "body": body, "more_body": not last})

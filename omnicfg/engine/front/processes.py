@@ -1,0 +1,154 @@
+"""The processes behind the front: vLLM's server and a worker for each later stage, watched and started again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from omnicfg.engine.front.desk import Desk, Link
+from omnicfg.engine.front.metrics import Metrics
+from omnicfg.engine.front.setup import Setup
+from omnicfg.engine.transport import RowReceiver, Rows, TransportError
+from omnicfg.engine.worker import Job
+
+_WATCH_S: Final = 0.25
+_STEADY_S: Final = 60.0
+_PAUSE_S: Final = 0.5
+_STOP_S: Final = 15.0
+
+
+class Processes:
+    """Starts them, ends them, and calls ``fatal`` with a reason when the front cannot go on without one."""
+
+    def __init__(self, setup: Setup, desk: Desk, metrics: Metrics, fatal: Callable[[str], None]) -> None:
+        self._setup, self._desk, self._metrics, self._fatal = setup, desk, metrics, fatal
+        self._stopping = False
+        self._thinker: asyncio.subprocess.Process | None = None
+        self._keepers: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Start everything; returns at once."""
+        setup = self._setup
+        self._thinker = await asyncio.create_subprocess_exec(
+            *setup.command, env={**os.environ, **setup.thinker_env}, stdin=asyncio.subprocess.DEVNULL
+        )
+        self._keepers.append(asyncio.create_task(self._keep_thinker(self._thinker)))
+        for number, (job, link) in enumerate(zip(setup.jobs, self._desk.links, strict=True)):
+            environment = setup.environments[number] if setup.environments else {}
+            self._keepers.append(asyncio.create_task(self._keep(job, link, dict(environment))))
+        listener = _Listener(setup.jobs[-1].rows_out, self._desk, asyncio.get_running_loop())
+        threading.Thread(target=listener.run, name="audio", daemon=True).start()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every process is there and takes requests."""
+        return self._thinker is not None and self._thinker.returncode is None and self._desk.available
+
+    async def stop(self) -> None:
+        """End everything: vLLM may finish what it has to, the others have nothing to finish without it."""
+        self._stopping = True
+        if self._thinker is not None and self._thinker.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._thinker.send_signal(signal.SIGTERM)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._thinker.wait(), self._setup.drain_s + _STOP_S)
+            if self._thinker.returncode is None:
+                self._thinker.kill()
+        for keeper in self._keepers:
+            keeper.cancel()
+        await asyncio.gather(*self._keepers, return_exceptions=True)
+
+    async def _keep_thinker(self, process: asyncio.subprocess.Process) -> None:
+        status = await process.wait()
+        if not self._stopping:
+            self._desk.fail_all("stage 0 has died")
+            self._fatal(f"stage 0 ended by itself (status {status})")
+
+    async def _keep(self, job: Job, link: Link, environment: dict[str, str]) -> None:
+        """One stage, for as long as the front is there."""
+        failures = 0
+        while True:
+            started = time.monotonic()
+            why = await self._live(job, link, environment)
+            self._desk.fail_all(f"stage {job.stage} ({job.name}) {why}")
+            failures = 1 if time.monotonic() - started > _STEADY_S else failures + 1
+            if failures > self._setup.restarts:
+                self._fatal(f"stage {job.stage} ({job.name}) {why}, {failures} times in a row")
+                return
+            say(f"stage {job.stage} ({job.name}) {why}; starting it again")
+            self._metrics.restarts.labels(job.name).inc()
+            await asyncio.sleep(_PAUSE_S * failures)
+
+    async def _live(self, job: Job, link: Link, environment: dict[str, str]) -> str:
+        """One life of a stage: how it ended."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "omnicfg.engine.worker",
+            env={**os.environ, **environment},
+            stdin=asyncio.subprocess.PIPE,
+        )
+        ended = asyncio.create_task(process.wait())
+        try:
+            assert process.stdin is not None
+            process.stdin.write(job.to_json().encode())
+            process.stdin.close()
+            while not ended.done():
+                await asyncio.wait({ended}, timeout=_WATCH_S)
+                if self._is_silent(link):
+                    return f"was silent for {self._setup.stall_s:g} s and was ended"
+            return f"died (status {ended.result()})"
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+            ended.cancel()
+            link.writer, link.connected = None, False
+
+    def _is_silent(self, link: Link) -> bool:
+        return link.writer is not None and time.monotonic() - link.heard > self._setup.stall_s
+
+
+class _Listener:
+    """Takes in the last stage's samples, in a thread of its own, for as long as the process lives."""
+
+    def __init__(self, path: str, desk: Desk, loop: asyncio.AbstractEventLoop) -> None:
+        self._path, self._desk, self._loop = Path(path), desk, loop
+
+    def run(self) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            while True:
+                self._listen()
+
+    def _listen(self) -> None:
+        try:
+            receiver = RowReceiver(self._path, timeout=3600.0)
+        except (TransportError, OSError):
+            return
+        with receiver:
+            self._set_receiving(receiving=True)
+            while (messages := receiver.receive()) is not None:
+                for message in messages:
+                    key = message.key or message.request
+                    if isinstance(message, Rows):
+                        self._loop.call_soon_threadsafe(self._desk.arrived, key, bytes(message.data))
+                    else:
+                        frames = int(message.reason.rpartition(" ")[2])
+                        self._loop.call_soon_threadsafe(self._desk.ended, key, frames)
+        self._set_receiving(receiving=False)
+
+    def _set_receiving(self, *, receiving: bool) -> None:
+        self._loop.call_soon_threadsafe(setattr, self._desk, "receiving", receiving)
+
+
+def say(text: str) -> None:
+    """To people, on standard error."""
+    print(f"omnicfg front: {text}", file=sys.stderr, flush=True)

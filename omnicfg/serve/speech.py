@@ -1,0 +1,172 @@
+"""The stages behind the first one: how a plan's speech is served, or why it is not.
+
+A plan speaks where the last of its stages gives audio, each stage reads the one before it, and the model's record names
+an executor for each (``bundled.executor``). vLLM's server then listens on a socket, and the front
+(``omnicfg.engine.front``) at the address that clients know.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from omnicfg.cache import user_cache
+from omnicfg.catalog.capabilities import stage_record
+from omnicfg.engine.front.setup import Setup
+from omnicfg.engine.memory import model_dtype
+from omnicfg.engine.stages import DEFAULT_CHUNK, StageOptions
+from omnicfg.engine.worker import Job
+from omnicfg.placement import placement_of
+from omnicfg.plan import Plan, StagePlan
+from omnicfg.serve.launch import API_KEY_VARIABLE, Launch, Request
+from omnicfg.serve.machine import Machine
+from omnicfg.tree import plain
+
+_CHUNKS: Final = {
+    "chunk": "codec_chunk_frames",
+    "first_chunk": "initial_codec_chunk_frames",
+    "context": "codec_left_context_frames",
+}
+_WINDOWS: Final = 4
+"""Chunks that one request may be ahead of its client."""
+_DEFAULT_LIMIT: Final = 8
+_FIRST_STALL_S: Final = 60.0
+
+
+def speaks(plan: Plan) -> bool:
+    """Whether speech comes out of a plan at all."""
+    last = plan.stages[-1].tree
+    return len(plan.stages) > 1 and bool(last.value("final_output")) and last.value("final_output_type") == "audio"
+
+
+def silent_reason(request: Request) -> str | None:
+    """Why this plan's speech is not served; ``None`` where it is, or where there is none."""
+    return next(_reasons(request), None) if speaks(request.plan) else None
+
+
+def _reasons(request: Request) -> Iterator[str]:
+    plan = request.plan
+    for before, stage in zip(plan.stages, plan.stages[1:], strict=False):
+        shown = f"stage {stage.stage_id} ({stage.model_stage})"
+        if plain_value(stage, "input_sources") != [before.stage_id]:
+            yield f"{shown} does not read the stage before it and that one only"
+        if "executor" not in _bundled(plan, stage):
+            yield f"the bundled engine has nothing that computes {shown} of pipeline {plan.pipeline}"
+    if not Path(request.model).is_dir() and request.config is None:
+        yield f"the stages behind the first read their weights from a directory, and `{request.model}` is none"
+    if (plan.stages[0].arg("data_parallel_size") or 1) > 1:
+        yield "the first stage has several replicas, and later stages read the rows of one"
+
+
+def plain_value(stage: StagePlan, name: str) -> Any:
+    """A value of a stage's topology as plain data."""
+    value = stage.tree.value(name)
+    return list(value) if isinstance(value, list | tuple) else value
+
+
+def with_speech(launch: Launch, request: Request, machine: Machine, rows: Path, drain_s: float) -> Launch:
+    """The front, which starts ``launch`` (vLLM at :func:`thinker_socket`) and the other stages."""
+    plan, directory = request.plan, rows.parent
+    jobs = tuple(_jobs(request, machine, rows))
+    last = _bundled(plan, plan.stages[1])
+    voices = _at(request.config or {}, last["voices"])
+    setup = Setup(
+        host=request.host,
+        port=request.port,
+        command=launch.command,
+        thinker=str(thinker_socket(rows)),
+        control=str(directory / "control.sock"),
+        jobs=jobs,
+        voices=tuple(voices),
+        default_voice=last["default_voice"] if last["default_voice"] in voices else next(iter(voices), ""),
+        environments=tuple(_environment(stage, machine) for stage in plan.stages[1:]),
+        drain_s=drain_s,
+        stall_s=_FIRST_STALL_S,
+        thinker_env={name: value for name, value in launch.env.items() if name != API_KEY_VARIABLE},
+    )
+    text = setup.to_json()
+    path = user_cache() / "fronts" / f"{hashlib.sha256(text.encode()).hexdigest()[:12]}.json"
+    return Launch(
+        (sys.executable, "-m", "omnicfg.engine.front", str(path)),
+        {name: value for name, value in launch.env.items() if name == API_KEY_VARIABLE},
+        files={**launch.files, path: text},
+        notices=launch.notices,
+        directory=directory,
+    )
+
+
+def thinker_socket(rows: Path) -> Path:
+    """Where vLLM's server listens for the front."""
+    return rows.with_name("thinker.sock")
+
+
+def _jobs(request: Request, machine: Machine, rows: Path) -> Iterator[Job]:
+    came_from = rows
+    for stage in request.plan.stages[1:]:
+        goes_to = rows.with_name(f"stage-{stage.stage_id}.sock")
+        yield Job(
+            stage=stage.stage_id,
+            name=stage.model_stage,
+            kind=_bundled(request.plan, stage)["executor"],
+            options=_options(request, stage, machine),
+            rows_in=str(came_from),
+            rows_out=str(goes_to),
+            control=str(rows.with_name("control.sock")),
+        )
+        came_from = goes_to
+
+
+def _options(request: Request, stage: StagePlan, machine: Machine) -> StageOptions:
+    frames = _frames(request.plan)
+    chunk = frames.get("chunk", DEFAULT_CHUNK)
+    engine_args: dict[str, Any] = plain(stage.engine_args)
+    return StageOptions(
+        model=Path(request.model),
+        record=dict(_bundled(request.plan, stage)),
+        limit=engine_args.get("max_num_seqs") or _DEFAULT_LIMIT,
+        dtype=model_dtype(request.config or {}, engine_args),
+        device="cpu" if machine.serves_on_cpu else "cuda",
+        threads=max(1, (os.cpu_count() or 1) // 4) if machine.serves_on_cpu else None,
+        async_chunk=bool(stage.arg("async_chunk")),
+        sampling=stage.extras.value("default_sampling_params") or {},
+        chunk=chunk,
+        first_chunk=frames.get("first_chunk", chunk),
+        context=frames.get("context", 0),
+        window=_WINDOWS * chunk,
+    )
+
+
+def _frames(plan: Plan) -> dict[str, int]:
+    """How codes go to the last stage: what its connector says."""
+    connectors: Mapping[str, Any] = plan.deploy.value("connectors") or {}
+    named = (plan.stages[-1].extras.value("input_connectors") or {}).values()
+    extra: dict[str, Any] = {}
+    for name in named:
+        extra |= (connectors.get(name) or {}).get("extra") or {}
+    return {option: extra[key] for option, key in _CHUNKS.items() if isinstance(extra.get(key), int)}
+
+
+def _environment(stage: StagePlan, machine: Machine) -> dict[str, str]:
+    """A stage's own environment, and its devices."""
+    env = {str(name): str(value) for name, value in (stage.runtime.value("env") or {}).items()}
+    placement = placement_of(stage)
+    if not machine.serves_on_cpu and placement and placement.replicas:
+        chosen = [machine.visible[device] for device in placement.replicas[0] if device < len(machine.visible)]
+        env["CUDA_VISIBLE_DEVICES"] = ",".join(chosen)
+    return env
+
+
+def _bundled(plan: Plan, stage: StagePlan) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = (stage_record(plan.pipeline, stage.model_stage) or {}).get("bundled", {})
+    return found
+
+
+def _at(config: Mapping[str, Any], place: str) -> Mapping[str, Any]:
+    found: Any = config
+    for step in place.split("."):
+        found = found.get(step) if isinstance(found, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
