@@ -1,4 +1,4 @@
-"""``python -m omnicfg.export.json_schema --out schemas``: JSON Schemas (2020-12) for profiles, plans and diagnostics.
+"""``python -m omnicfg.export.json_schema --out schemas``: JSON Schemas (2020-12) for editors and other tools.
 
 ``profile.schema.json`` is for editors: with it yaml-language-server completes and explains the keys of a profile. It
 is made from the data of the deploy language (``schemas/vllm-omni/``) and of vLLM's engine args (``schemas/vllm/``), and
@@ -30,6 +30,7 @@ from omnicfg.export import schema_words as words
 from omnicfg.export.capability_schema import capability_schema
 from omnicfg.export.policy_schema import policy_schema
 from omnicfg.export.schema_types import Schema, annotation_type, combined, json_schema
+from omnicfg.export.settings_schema import settings_schema
 from omnicfg.export.vllm_types import Type
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -51,6 +52,7 @@ def schemas() -> dict[str, Schema]:
         "plan.schema.json": plan_schema(),
         "diagnostics.schema.json": diagnostics_schema(),
         "baseline.schema.json": baseline_schema(),
+        "settings.schema.json": settings_schema(),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from omnicfg.catalog.library import library
 from omnicfg.catalog.paths import schemas_dir
 from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.catalog.vllm_args import known_engine_args
+from omnicfg.configuration import configured
 from omnicfg.export.json_schema import main, schemas
 from omnicfg.export.schema_types import annotation_type, combined, json_schema
 from omnicfg.report.formats.json import render
@@ -179,6 +181,44 @@ def test_reports_validate(profile_file: WriteProfile) -> None:
     assert diagnostics
     report = json.loads(render(Report(diagnostics, [*library(), str(bad)])))
     validator("diagnostics.schema.json").validate(report)
+
+
+SETTINGS = """\
+platforms = ["cuda", "npu"]
+engine = "bundled"
+vllm-version = "0.32.0"
+fail-on = "warning"
+formats = ["text", "sarif:found.sarif"]
+baseline = "baseline.json"
+policies = ["policies.yaml"]
+rules = {OC101 = "warning", TEAM001 = "off"}
+paths = [{files = ["old/**"], rules = {OC104 = "off"}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "is_taken"),
+    [
+        ("", True),
+        (SETTINGS, True),
+        ('platform = ["cuda"]', False),
+        ('platforms = ["gpu"]', False),
+        ("platforms = []", False),
+        ('formats = ["pdf"]', False),
+        ('rules = {OC999 = "off"}', False),
+        ('rules = {OC101 = "fatal"}', False),
+        ('paths = [{files = ["old/**"]}]', False),
+    ],
+)
+def test_settings_are_taken_as_the_configuration_takes_them(tmp_path: Path, text: str, is_taken: bool) -> None:
+    file = tmp_path / "omnicfg.toml"
+    file.write_text(text)
+    assert validator("settings.schema.json").is_valid(tomllib.loads(text)) is is_taken
+    if is_taken:
+        configured(file)
+    else:
+        with pytest.raises(omnicfg.OmnicfgError):
+            configured(file)
 
 
 @pytest.mark.parametrize(
