@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
+from typing import Final
+
+_CLOSE: Final = 0.75
 
 
 def near(word: str, candidates: Iterable[str]) -> str | None:
     """The candidate closest to ``word``, or ``None`` where none is close enough to be worth a suggestion."""
+    pool = frozenset(candidates)
+    return _near(word, pool - {word} if word in pool else pool)
+
+
+@functools.lru_cache(maxsize=1024)
+def _near(word: str, pool: frozenset[str]) -> str | None:
     import difflib
 
-    pool = sorted({candidate for candidate in candidates if candidate != word})
-    folded = {_fold(candidate): candidate for candidate in reversed(pool)}
-    same = folded.get(_fold(word))
-    if same is not None:
-        return same
-    close = difflib.get_close_matches(_fold(word), sorted(folded), n=1, cutoff=0.75)
+    folded = _folded(pool)
+    wanted = _fold(word)
+    if wanted in folded:
+        return folded[wanted]
+    # What is so much shorter or longer cannot be close enough; difflib finds that out too, but one by one.
+    shortest, longest = len(wanted) * _CLOSE / (2 - _CLOSE), len(wanted) * (2 - _CLOSE) / _CLOSE
+    possible = [name for name in folded if shortest <= len(name) <= longest]
+    close = difflib.get_close_matches(wanted, possible, n=1, cutoff=_CLOSE)
     return folded[close[0]] if close else None
+
+
+@functools.lru_cache(maxsize=64)
+def _folded(pool: frozenset[str]) -> dict[str, str]:
+    """The candidates by what counts of their letters, in alphabetical order; of equal ones the first."""
+    folded = {_fold(candidate): candidate for candidate in sorted(pool, reverse=True)}
+    return dict(sorted(folded.items()))
 
 
 def slip_of(word: str, candidates: Iterable[str]) -> str | None:

@@ -19,7 +19,7 @@ from omnicfg.diagnostics import Diagnostic
 from omnicfg.edits import Text
 from omnicfg.errors import OmnicfgError
 from omnicfg.near import near
-from omnicfg.passes.read import load_text, parsed
+from omnicfg.passes.read import MAX_DEPTH, load_text, parsed
 from omnicfg.tree import Mark
 
 WORDS: Final = ("ignore", "ignore-file")
@@ -79,6 +79,19 @@ def suppressions_in(text: str, file: str) -> list[Suppression]:
     return list(_Scanner(text, file).suppressions(candidates)) if candidates else []
 
 
+def _shallow(events: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """The events of a text that is nested no deeper than a profile may be; a parser takes long about others."""
+    from ruamel.yaml.error import YAMLError
+
+    depth = 0
+    for kind, event in events:
+        depth += kind in ("MappingStartEvent", "SequenceStartEvent")
+        depth -= kind in ("MappingEndEvent", "SequenceEndEvent")
+        if depth > MAX_DEPTH:
+            raise YAMLError("nested too deep")
+        yield kind, event
+
+
 class _Scanner:
     """Reads the comments of one text."""
 
@@ -106,7 +119,7 @@ class _Scanner:
 
         try:
             return parsed(
-                self.text, lambda events: [self._span(each) for kind, each in events if kind == "ScalarEvent"]
+                self.text, lambda events: [self._span(each) for kind, each in _shallow(events) if kind == "ScalarEvent"]
             )
         except (YAMLError, UnicodeEncodeError):
             return [(0, len(self.text))]

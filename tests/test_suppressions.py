@@ -273,3 +273,9 @@ def test_a_file_that_is_met_under_two_names_has_its_suppressions_once(profile_fi
     link = base.with_name("link.yaml")
     link.symlink_to(base)
     assert codes(base, link) == ["OC904"]
+
+
+def test_a_text_nested_too_deep_for_a_profile_takes_no_time() -> None:
+    start = time.process_time()
+    assert suppressions_in("a: " + "[" * 3000 + "\n# omnicfg: ignore[OC101] because x\n", "p.yaml") == []
+    assert time.process_time() - start < 0.5

@@ -39,6 +39,15 @@ KEYS: Final = (
     "'stages'", "[a, b]", "{a: b}", "*anchor", "&anchor key", "!!int 1", ".nan", "",
 )  # fmt: skip
 
+SUPPRESSIONS: Final = (
+    "# omnicfg: ignore[OC101] because x", "# omnicfg: ignore[OC101, OC103,OC501] because of\tthis", "# omnicfg: ignore",
+    "# omnicfg: ignore-file[OC101] because x", "# omnicfg: ignore-file[OC002, OC008, OC021] because x", "# omnicfg:",
+    "# omnicfg: ignore[OC101]", "# omnicfg: ignore[] because x", "# omnicfg: ignore[OC101 because x",
+    "# omnicfg: ignore[OC999] because", "# omnicfg: ignor[OC101] because x", "# omnicfg: ignore[OC902] because x",
+    "# omnicfg: ignore[" + "OC101," * 400 + "] because x", "# omnicfg: ignore[\x1b[31m] because \u202e",
+    "#omnicfg:ignore[a]", "# x # omnicfg: y",
+)  # fmt: skip
+
 _PAIR: Final = re.compile(r"^(?P<indent>\s*(?:- )?)(?P<key>[^:#\s][^:#]*):(?P<value>(?:\s.*)?)$")
 
 Lines = list[str]
@@ -201,6 +210,17 @@ def anchor_and_merge(lines: Lines, rng: random.Random) -> None:
         )
 
 
+def suppression(lines: Lines, rng: random.Random) -> None:
+    """A comment that means something to omnicfg: at the end of a line, above one, or inside a block of text."""
+    index = _pick(lines, rng)
+    comment = rng.choice(SUPPRESSIONS)
+    if rng.random() < 0.5:
+        lines[index] += f"  {comment}"
+    else:
+        indent = len(lines[index]) - len(lines[index].lstrip(" "))
+        lines.insert(index, " " * indent + comment)
+
+
 def special_character(lines: Lines, rng: random.Random) -> None:
     index = _pick(lines, rng)
     position = rng.randrange(len(lines[index]) + 1)
@@ -213,6 +233,7 @@ _MUTATIONS: Final[tuple[Mutation, ...]] = (
     tab_indent, truncate, new_document, wrap_in_list, nasty_value, nasty_value, nasty_value, nasty_value, nasty_value,
     nasty_value, swap_values, swap_values, quote_value, misspell_key, misspell_key, other_key, other_key, new_pair,
     new_pair, new_pair, new_top_pair, new_top_pair, anchor_and_merge, anchor_and_merge, special_character,
+    suppression, suppression, suppression,
 )  # fmt: skip
 
 
