@@ -18,7 +18,7 @@ RULE = Rule(
     why=(
         "Null means two things: over `stages`, `connectors` and `platforms` it keeps what is below, over a block of a "
         "stage it drops the block, the sampling parameters of the base among it. vLLM-Omni logs a warning only for "
-        "the latter. A block that is dropped on purpose deserves an `# omnicfg: ignore[OC306] because ...`."
+        "the latter."
     ),
     base="""\
 pipeline: qwen3_tts
@@ -54,7 +54,7 @@ def check_profile(subject: Subject) -> Iterator[Finding]:
         yield Finding(
             loss.winner.mark,
             f"`{loss.name}: null`{loss.where} drops the whole block in {loss.loser.mark} ({names})",
-            "Leave the key out to keep the block, or set single keys of it.",
+            "Leave the key out to keep the block; if all of it should go, `# omnicfg: ignore[OC306] because ...`.",
             loss.stage_id,
             loss.platform,
         )

@@ -96,16 +96,16 @@ def _is_default(name: Hashable, lower: Mapping, route: Route) -> bool:
     node, key = find(lower, route), route[0]
     if node is None or len(route) > 1 or not isinstance(key, str) or key not in defaults:
         return False
-    default = defaults[key]
-    # A parallel size of null follows from the others, and is 1 in the typed path.
-    return bool(plain(node) == (1 if default is None else default))
+    return bool(plain(node) == defaults[key])
 
 
 @functools.cache
 def _defaults() -> MappingOf[Hashable, MappingOf[str, Any]]:
     """What the settings of a block are where it does not say, for the blocks whose defaults are known."""
     duplex = {name: field.default for name, field in deploy_schema().duplex_fields.items()}
-    return {"parallel_config": diffusion_arg_defaults()["parallel_config"], "duplex_session": duplex}
+    # A data-parallel size of null follows from the devices and the other sizes, and is 1 in the typed path.
+    parallel = {**diffusion_arg_defaults()["parallel_config"], "data_parallel_size": 1}
+    return {"parallel_config": parallel, "duplex_session": duplex}
 
 
 def _missing(lower: Mapping, upper: Mapping) -> Iterator[Route]:
@@ -126,7 +126,7 @@ def _message(loss: Loss, lost: list[Route]) -> str:
 def _help(loss: Loss, lost: list[Route]) -> str:
     repeat = f"Repeat what should stay, or set it to null: `{dotted(lost[0])}: null`."
     if loss.route[0] in ("env", "duplex_session"):
-        repeat = "Repeat what should stay."  # these take no null
+        return "Repeat what should stay; for a loss that is meant, `# omnicfg: ignore[OC303] because ...`."
     is_engine_arg = loss.stage_id is not None and loss.route[0] not in deploy_schema().reserved_keys
     if is_engine_arg and loss.platform is None:
         return f"{repeat} Under `engine_args:` blocks of two files merge."

@@ -56,7 +56,7 @@ def check_profile(subject: Subject) -> Iterator[Finding]:
             loss.winner.mark,
             f"`{loss.name}`{loss.where} replaces the list in {loss.loser.mark}, of which nothing stays: "
             f"{_items(loss.loser)}",
-            "Repeat the items that should stay.",
+            "Repeat the items that should stay; if none should, `# omnicfg: ignore[OC305] because ...`.",
             loss.stage_id,
             loss.platform,
         )

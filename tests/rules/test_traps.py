@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import omnicfg
+from omnicfg.check import check
 from omnicfg.diagnostics import Diagnostic
 from omnicfg.rule import all_platforms
 from tests.conftest import WriteProfile
@@ -89,3 +90,13 @@ def test_an_absolute_base_that_is_there(profile_file: WriteProfile) -> None:
     base = profile_file("async_chunk: false\nstages: [{stage_id: 0, max_num_seqs: 64}]\n", "below/base.yaml")
     profile = profile_file(f"pipeline: qwen3_tts\nbase_config: {base}\n")
     assert omnicfg.validate(profile) == []
+
+
+def test_the_order_of_files_and_platforms_changes_nothing() -> None:
+    """All profiles of one pipeline in one call, forwards and backwards; platforms have an order of their own."""
+    paths = [trap.path for trap in TRAPS.values() if trap.pipeline == "qwen3_tts"]
+    forwards = omnicfg.validate(paths, pipeline="qwen3_tts")
+    assert len(forwards) > 50
+    assert omnicfg.validate(reversed(paths), pipeline="qwen3_tts") == forwards
+    backwards = check(paths, all_platforms()[::-1], pipeline="qwen3_tts").findings
+    assert backwards == forwards
