@@ -6,6 +6,7 @@ import functools
 from collections.abc import Iterator
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from omnicfg.catalog.upstream import Field, deploy_schema
 from omnicfg.catalog.vllm_args import arg_types, config_args, config_class, known_engine_args
@@ -66,24 +67,39 @@ def _connector_blocks(connectors: Mapping) -> Iterator[Block]:
             yield Block(node, "connector", f"connector `{name}`", _connector_keys(), {})
 
 
+class _Stage(NamedTuple):
+    """What the blocks of one entry of ``stages`` have in common."""
+
+    kind: str | None
+    where: str
+    stage_id: int | None
+    platform: str | None
+    version: str
+    types: MappingOf[str, ValueType]
+
+    def block(
+        self,
+        node: Mapping,
+        place: str,
+        what: str,
+        known: frozenset[str] | None,
+        types: MappingOf[str, ValueType],
+        config: str | None = None,
+    ) -> Block:
+        return Block(node, place, what, known, types, self.stage_id, self.platform, config)
+
+
 def _stage_blocks(stages: Node, subject: Subject, platform: str | None) -> Iterator[Block]:
-    version = subject.vllm_version
-    entries = stages.items if isinstance(stages, Sequence) else []
-    for entry in entries:
-        if not isinstance(entry, Mapping):
-            continue
-        raw_id = entry.value("stage_id") if isinstance(entry.items.get("stage_id"), Scalar) else None
-        stage_id = raw_id if isinstance(raw_id, int) and not isinstance(raw_id, bool) else None
-        kind = subject.stage_kind(raw_id)
-        where = f"stage {raw_id}" if raw_id is not None else "a stage"
-        keys = _stage_keys(kind, subject.engine, version)
-        yield Block(entry, "stage", where, keys, _stage_types(version), stage_id, platform)
+    for entry in stages.mappings() if isinstance(stages, Sequence) else ():
+        stage = _stage_of(entry, subject, platform)
+        keys = _engine_keys(stage.kind, subject.engine, stage.version)
+        entry_keys = _entry_keys(stage.kind, subject.engine, stage.version)
+        yield stage.block(entry, "stage", stage.where, entry_keys, stage.types)
         for name in ("engine_args", "engine_extras"):
             block = entry.items.get(name)
             if isinstance(block, Mapping):
-                known, what = _engine_keys(kind, subject.engine, version), f"`{name}` of {where}"
-                yield Block(block, "stage", what, known, _stage_types(version), stage_id, platform)
-                yield from _config_blocks(block, config_args(version), version, where, stage_id, platform)
+                yield stage.block(block, "stage", f"`{name}` of {stage.where}", keys, stage.types)
+                yield from _nested_blocks(block, stage)
         runtime = entry.items.get("runtime")
         if isinstance(runtime, Mapping):
             yield Block(
@@ -95,29 +111,46 @@ def _stage_blocks(stages: Node, subject: Subject, platform: str | None) -> Itera
             if isinstance(parallel, Mapping):
                 what, keys = f"`parallel_config` of {where}", _parallel_keys(kind)
                 yield Block(parallel, "parallel", what, keys, _stage_types(version), stage_id, platform)
+            yield stage.block(runtime, "runtime", f"`runtime` of {stage.where}", _RUNTIME_KEYS, stage.types)
+        yield from _nested_blocks(entry, stage)
         for name in ("default_sampling_params", "default_pooling_params"):
             params = entry.items.get(name)
             if isinstance(params, Mapping):
-                names, types = _params(name, kind)
-                yield Block(params, "params", f"`{name}` of {where}", names, types, stage_id, platform)
+                yield stage.block(params, "params", f"`{name}` of {stage.where}", *_params(name, stage.kind))
 
 
-def _blocks_within(entry: Mapping, *names: str) -> list[Mapping]:
-    return [block for name in names if isinstance(block := entry.items.get(name), Mapping)]
+def _stage_of(entry: Mapping, subject: Subject, platform: str | None) -> _Stage:
+    raw_id = entry.value("stage_id") if isinstance(entry.items.get("stage_id"), Scalar) else None
+    stage_id = raw_id if isinstance(raw_id, int) and not isinstance(raw_id, bool) else None
+    kind = subject.stage_kind(raw_id)
+    where = f"stage {raw_id}" if raw_id is not None else "a stage"
+    version = subject.vllm_version
+    return _Stage(kind, where, stage_id, platform, version, _stage_types(version, kind))
 
 
-def _config_blocks(
-    owner: Mapping, configs: MappingOf[str, str], version: str, where: str, stage_id: int | None, platform: str | None
-) -> Iterator[Block]:
+def _nested_blocks(owner: Mapping, stage: _Stage) -> Iterator[Block]:
+    """The engine args of an owner that are blocks themselves."""
+    yield from _config_blocks(owner, config_args(stage.version), stage)
+    parallel = owner.items.get("parallel_config")
+    if isinstance(parallel, Mapping):
+        what = f"`parallel_config` of {stage.where}"
+        yield stage.block(parallel, "parallel", what, _parallel_keys(stage.kind), stage.types)
+    for name, keys in deploy_schema().diffusion_blocks.items() if stage.kind == "diffusion" else ():
+        block = owner.items.get(name)
+        if isinstance(block, Mapping):
+            yield stage.block(block, "config", f"`{name}` of {stage.where}", keys, {})
+
+
+def _config_blocks(owner: Mapping, configs: MappingOf[str, str], stage: _Stage) -> Iterator[Block]:
     """The nested configs of vLLM among an owner's keys (``compilation_config``, …), and those within them."""
     for key, node in owner.items.items():
         name = configs.get(key) if isinstance(key, str) else None
         if name is None or not isinstance(node, Mapping):
             continue
-        config = config_class(name, version)
+        config = config_class(name, stage.version)
         known = None if config.is_open else frozenset(config.types)
-        yield Block(node, "config", f"`{key}` of {where}", known, config.types, stage_id, platform, name)
-        yield from _config_blocks(node, config.nested, version, where, stage_id, platform)
+        yield stage.block(node, "config", f"`{key}` of {stage.where}", known, config.types, name)
+        yield from _config_blocks(node, config.nested, stage)
 
 
 RUNTIME_KEYS = frozenset({"devices", "num_replicas", "env"})
@@ -151,7 +184,8 @@ def _engine_keys(kind: str | None, engine: str, version: str) -> frozenset[str]:
 
 
 @functools.cache
-def _stage_keys(kind: str | None, engine: str, version: str) -> frozenset[str]:
+def _entry_keys(kind: str | None, engine: str, version: str) -> frozenset[str]:
+    """What an entry of ``stages`` may have: the engine's settings and its own."""
     return _engine_keys(kind, engine, version) | deploy_schema().reserved_keys
 
 
@@ -170,11 +204,17 @@ def _duplex_types() -> MappingOf[str, ValueType]:
 
 
 @functools.cache
-def _stage_types(version: str) -> MappingOf[str, ValueType]:
-    """Types of stage keys: the deploy schema's own, and vLLM's for the engine args beyond it."""
-    own = _types(deploy_schema().stage_fields)
-    wide = {name: kind for name, kind in _deploy_types().items() if name in deploy_schema().pipeline_wide}
-    return {**arg_types(version), **wide, **own}
+def _stage_types(version: str, kind: str | None) -> MappingOf[str, ValueType]:
+    """Types of stage keys: the deploy schema's own, and vLLM's for the engine args beyond it.
+
+    A diffusion stage takes one of a few words for some that the schema calls text.
+    """
+    schema = deploy_schema()
+    own = _types(schema.stage_fields)
+    wide = {name: type_ for name, type_ in _deploy_types().items() if name in schema.pipeline_wide}
+    choices = schema.diffusion_choices if kind == "diffusion" else {}
+    words = {name: ValueType(frozenset({"str", "none"}), words) for name, words in choices.items()}
+    return {**arg_types(version), **wide, **own, **words}
 
 
 @functools.cache

@@ -53,6 +53,8 @@ class DeploySchema(NamedTuple):
     sampling_params: Mapping[str, Field]
     diffusion_sampling_params: Mapping[str, Field]
     pooling_params: Mapping[str, Field]
+    diffusion_blocks: Mapping[str, frozenset[str]]
+    diffusion_choices: Mapping[str, tuple[str, ...]]
 
 
 @functools.cache
@@ -82,6 +84,8 @@ def deploy_schema() -> DeploySchema:
         sampling_params=_fields(raw["sampling_params"]),
         diffusion_sampling_params=_fields(raw["diffusion_sampling_params"]),
         pooling_params=_fields(raw["pooling_params"]),
+        diffusion_blocks={name: frozenset(keys) for name, keys in raw["diffusion_blocks"].items()},
+        diffusion_choices={name: tuple(words) for name, words in raw["diffusion_choices"].items()},
     )
 
 

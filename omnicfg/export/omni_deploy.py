@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import importlib
+import typing
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -53,6 +55,8 @@ def export_deploy(version: str) -> dict[str, Any]:
         "edge_keys": edge_keys(),
         "engine_args": _engine_args(),
         "diffusion_args": _diffusion_args(),
+        "diffusion_blocks": _diffusion_blocks(),
+        "diffusion_choices": _diffusion_choices(),
         "sampling_params": _sampling_params(),
         "diffusion_sampling_params": _diffusion_sampling_params(),
         "pooling_params": _pooling_params(),
@@ -264,6 +268,67 @@ def _diffusion_args() -> list[dict[str, Any]]:
     from vllm_omni.diffusion.data import OmniDiffusionConfig
 
     return _dataclass_fields(OmniDiffusionConfig)
+
+
+def _diffusion_blocks() -> dict[str, list[str]]:
+    """The settings of a diffusion stage that are mappings with closed keys, and these keys."""
+    from vllm_omni.diffusion import data
+    from vllm_omni.diffusion.offloader.config import parse_diffusion_offload_config
+
+    of_offload: list[str] = []
+    try:
+        parse_diffusion_offload_config({"probe": 1})
+    except ValueError as error:
+        of_offload = str(error).partition("choose from: ")[2].split(", ")
+    if "mode" not in of_offload:
+        raise RuntimeError("vllm-omni no longer says which keys diffusion_offload_config has")
+    return {
+        "diffusion_attention_config": sorted(field.name for field in dataclasses.fields(data.AttentionConfig)),
+        "diffusion_offload_config": sorted(of_offload),
+        "video_output_transport": sorted(field.name for field in dataclasses.fields(data.VideoOutputTransportConfig)),
+    }
+
+
+# Checked when the stage's configuration is built, but annotated as text.
+_CHOICES_BY_CHECK = {
+    "ulysses_mode": ["strict", "advanced_uaa"],
+    "vae_parallel_mode": ["tile", "spatial_shard_height", "spatial_shard_width"],
+}
+
+
+def _diffusion_choices() -> dict[str, list[str]]:
+    """The settings of a diffusion stage that take one of a few words, and these words."""
+    from vllm_omni.config import omni_config
+
+    parallel = omni_config.OmniStageDiffusionParallelConfig
+    for name, choices in _CHOICES_BY_CHECK.items():
+        refused = [choice for choice in (*choices, "probe") if not _builds(parallel, {name: choice})]
+        if refused != ["probe"]:
+            raise RuntimeError(f"vllm-omni's choices of {name} are no longer {choices}")
+    hints = typing.get_type_hints(omni_config._DiffusionConfigProjection)
+    annotated = {name: words for name, hint in hints.items() if (words := _words(hint))}
+    return dict(sorted((annotated | _CHOICES_BY_CHECK).items()))
+
+
+def _builds(cls: Any, values: dict[str, Any]) -> bool:
+    try:
+        cls(**values)
+    except ValueError:
+        return False
+    return True
+
+
+def _words(hint: Any) -> list[str]:
+    """The words of a ``Literal`` or of an enumeration, alone or beside ``None``; nothing for what is open."""
+    members = [member for member in (typing.get_args(hint) or (hint,)) if member is not type(None)]
+    if typing.get_origin(hint) is typing.Literal:
+        return [word for word in members if isinstance(word, str)]
+    if len(members) != 1:
+        return []
+    if typing.get_origin(members[0]) is typing.Literal:
+        return _words(members[0])
+    is_enum = isinstance(members[0], type) and issubclass(members[0], enum.Enum)
+    return [str(member.value) for member in members[0]] if is_enum else []
 
 
 def _sampling_params() -> list[dict[str, Any]]:

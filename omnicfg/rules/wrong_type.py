@@ -9,7 +9,7 @@ from omnicfg.edits import rewrite_value
 from omnicfg.keys import blocks_of
 from omnicfg.near import near
 from omnicfg.rule import Finding, Rule, Subject
-from omnicfg.secrets import redacted
+from omnicfg.secrets import looks_secret, redacted
 from omnicfg.tree import LayerKind, Mapping, Node, Scalar, plain
 from omnicfg.value_types import ValueType, kind_of
 
@@ -53,11 +53,12 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
             if value is None and key not in _NULL_IS_WRONG:
                 continue
             fix = _fix(node, wanted, subject)
-            value = redacted(key, value)
+            is_secret = looks_secret(key)
+            shown = _shown(redacted(key, value)) + ("" if is_secret else _reading(node))
             yield Finding(
                 node.mark,
-                f"`{key}` in {block.what} is {_shown(value)}; it has to be {wanted}",
-                _help(key, value, wanted, _is_of_the_shell(node)),
+                f"`{key}` in {block.what} is {shown}; it has to be {wanted}",
+                None if is_secret else _help(key, node, wanted),
                 block.stage_id,
                 block.platform,
                 fix=fix,
@@ -107,19 +108,30 @@ def _shown(value: object) -> str:
     return text if len(text) <= 80 else text[:77] + "...`"
 
 
+def _reading(node: Node) -> str:
+    """What was written, where it does not look like what is read."""
+    from omnicfg.rules.yaml_dialect import reads_otherwise
+
+    if not isinstance(node, Scalar) or node.text == str(node.value) or not reads_otherwise(node):
+        return ""
+    return f" (which is how `{node.text}` is read)"
+
+
 def _is_of_the_shell(node: Node) -> bool:
     """Whether the value was given as ``--set``; the API's have no place in a text."""
     return node.layer.kind is LayerKind.OVERRIDE and bool(node.mark.line)
 
 
-def _help(key: object, value: object, wanted: ValueType, of_the_shell: bool) -> str | None:
+def _help(key: object, node: Node, wanted: ValueType) -> str | None:
+    value = plain(node)
     if isinstance(value, str) and wanted.choices:
         close = near(value, wanted.choices)
         return f"Did you mean `{close}`?" if close else None
-    if isinstance(value, int) and not isinstance(value, bool) and wanted.kinds <= {"str", "none"}:
-        if of_the_shell:
-            return f"Write the value as `'\"{value}\"'`; the shell takes the outer quotes away."
-        return f'Write `{key}: "{value}"`.'
+    if isinstance(value, int) and wanted.kinds <= {"str", "none"}:
+        text = node.text if isinstance(node, Scalar) and node.text else str(value)
+        if _is_of_the_shell(node):
+            return f"Write the value as `'\"{text}\"'`; the shell takes the outer quotes away."
+        return f'Write `{key}: "{text}"`.'
     if isinstance(value, float) and wanted.kinds <= {"int", "none"} and value.is_integer():
         return f"Write `{key}: {int(value)}`."
     return None

@@ -111,6 +111,12 @@ def _may_differ(text: str) -> bool:
     return text[0] in _FIRST and len(text) <= MAX_NUMBER
 
 
+def reads_otherwise(node: Node) -> bool:
+    """Whether a value is written without quotes and read in two ways."""
+    is_plain = isinstance(node, Scalar) and not node.quoted and bool(node.text) and _may_differ(str(node.text))
+    return isinstance(node, Scalar) and is_plain and _difference(node) is not None
+
+
 def _difference(node: Scalar) -> str | None:
     """Both readings in words, where there are two."""
     text, value = node.text, node.value

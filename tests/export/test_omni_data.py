@@ -249,3 +249,10 @@ def test_what_the_shipped_stages_are_tuned_with_is_not_ignored() -> None:
     for keys in OWNERS.values():
         assert not read_by_all & set(keys["ignored"])
     assert "async_scheduling" in set(OWNERS["diffusion"]["ignored"]) - set(OWNERS["llm_ar"]["ignored"])
+
+
+def test_the_words_and_keys_of_diffusion_stages() -> None:
+    assert DEPLOY["diffusion_choices"]["diffusion_kv_mode"][-1] == "paged_scheduler"
+    assert DEPLOY["diffusion_choices"]["ulysses_mode"] == ["strict", "advanced_uaa"]
+    assert set(DEPLOY["diffusion_blocks"]["diffusion_offload_config"]) >= {"mode", "components"}
+    assert set(DEPLOY["diffusion_choices"]) | set(DEPLOY["diffusion_blocks"]) <= set(OWNERS["diffusion"]["stage"])

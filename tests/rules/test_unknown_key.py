@@ -169,3 +169,10 @@ def test_the_sampling_parameters_of_a_diffusion_stage_and_of_a_pooling_stage(pro
         (4, 44, "unknown key `tsak` in `default_pooling_params` of stage 0"),
         (5, 45, "unknown key `num_inference_step` in `default_sampling_params` of stage 1"),
     ]
+
+
+@pytest.mark.parametrize("block", ["diffusion_offload_config", "diffusion_attention_config", "video_output_transport"])
+def test_a_diffusion_stages_blocks_have_keys_of_their_own(profile_file: WriteProfile, block: str) -> None:
+    text = f"pipeline: dreamzero\nstages:\n  - stage_id: 0\n    {block}: {{nonsense: 1}}\n"
+    (found,) = findings(profile_file(text), "OC101")
+    assert (found.line, found.message) == (4, f"unknown key `nonsense` in `{block}` of stage 0")

@@ -155,3 +155,39 @@ def test_a_choice_that_may_be_spelt_in_several_ways(profile_file: WriteProfile, 
 def test_any_spelling_of_a_choice_is_taken(profile_file: WriteProfile, mode: object) -> None:
     text = HEAD + f"stages:\n  - {{stage_id: 0, compilation_config: {{cudagraph_mode: {mode}}}}}\n"
     assert told(profile_file(text), "OC102") == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "message", "help_text"),
+    [
+        ("devices: 010", "`devices` in stage 0 is the int `8` (which is how `010` is read); it has to be text", "010"),
+        (
+            "tokenizer_mode: off",
+            "`tokenizer_mode` in stage 0 is the bool `False` (which is how `off` is read); it has to be text",
+            "off",
+        ),
+    ],
+)
+def test_what_is_read_otherwise_than_it_looks(
+    profile_file: WriteProfile, setting: str, message: str, help_text: str
+) -> None:
+    (found,) = findings(profile_file(HEAD + f"stages:\n  - stage_id: 0\n    {setting}\n"), "OC102")
+    key = setting.partition(":")[0]
+    assert (found.message, found.help) == (message, f'Write `{key}: "{help_text}"`.')
+
+
+def test_a_number_that_starts_with_a_zero_may_be_text(profile_file: WriteProfile) -> None:
+    (found,) = findings(profile_file(HEAD + "stages: [{stage_id: 0, max_num_seqs: 08}]\n"), "OC102")
+    assert found.message == "`max_num_seqs` in stage 0 is the text `08`; it has to be a whole number"
+
+
+def test_the_few_words_that_a_diffusion_stage_takes(profile_file: WriteProfile) -> None:
+    text = (
+        "pipeline: dreamzero\nstages:\n  - {stage_id: 0, vae_parallel_mode: tiled, diffusion_kv_mode: dense_legacy}\n"
+    )
+    (found,) = findings(profile_file(text), "OC102")
+    assert (found.line, found.column, found.help) == (3, 38, "Did you mean `tile`?")
+    assert found.message == (
+        "`vae_parallel_mode` in stage 0 is the text `tiled`; "
+        "it has to be one of tile, spatial_shard_height, spatial_shard_width"
+    )
