@@ -102,16 +102,7 @@ def _stage_blocks(stages: Node, subject: Subject, platform: str | None) -> Itera
                 yield from _nested_blocks(block, stage)
         runtime = entry.items.get("runtime")
         if isinstance(runtime, Mapping):
-            yield Block(
-                runtime, "runtime", f"`runtime` of {where}", RUNTIME_KEYS, _stage_types(version), stage_id, platform
-            )
-        yield from _config_blocks(entry, config_args(version), version, where, stage_id, platform)
-        for owner in (entry, *_blocks_within(entry, "engine_args", "engine_extras")):
-            parallel = owner.items.get("parallel_config")
-            if isinstance(parallel, Mapping):
-                what, keys = f"`parallel_config` of {where}", _parallel_keys(kind)
-                yield Block(parallel, "parallel", what, keys, _stage_types(version), stage_id, platform)
-            yield stage.block(runtime, "runtime", f"`runtime` of {stage.where}", _RUNTIME_KEYS, stage.types)
+            yield stage.block(runtime, "runtime", f"`runtime` of {stage.where}", RUNTIME_KEYS, stage.types)
         yield from _nested_blocks(entry, stage)
         for name in ("default_sampling_params", "default_pooling_params"):
             params = entry.items.get(name)
