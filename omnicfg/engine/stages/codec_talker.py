@@ -247,15 +247,20 @@ class CodecTalker:
         spoken = speech.spoken
         ids = [*spoken[:3], *[self._config.tts_pad_token_id] * 4, self._config.tts_bos_token_id, spoken[3]]
         opening = self._project(ids)
-        opening[3:] += self._talker.model.codec_embedding(torch.tensor(codes, device=self._device))
+        opening[3:] += self._embed(torch.tensor(codes, device=self._device))
         return torch.cat((user, opening))[None]
+
+    def _embed(self, codes: torch.Tensor) -> torch.Tensor:
+        """Codes of the first codebook as the decoder reads them."""
+        embedded: torch.Tensor = self._talker.model.codec_embedding(codes)
+        return embedded
 
     def _as_rows(self, rows: np.ndarray) -> torch.Tensor:
         """``[tokens, width]`` of the first kept row, in the Talker's dtype."""
         states = torch.from_numpy(np.ascontiguousarray(rows))
         if states.dtype == torch.uint16:
             states = states.view(torch.bfloat16)
-        return states[:, 0].to(self._device, self._embeddings.dtype)
+        return states[:, 0].to(self._device, getattr(torch, self._options.dtype))
 
     def _project(self, ids: Sequence[int]) -> torch.Tensor:
         """Text tokens as the Talker reads them: ``[tokens, hidden]``."""

@@ -1,0 +1,294 @@
+"""A Talker on vLLM, on a GPU: are its codes those of transformers' modules, and what does a frame cost?
+
+    python -m benchmarks.engine.talker OUT [parity] [cost] [predictor]
+
+``parity``: the tiny default in float32, greedy, against the executor that computes with transformers' modules, which a
+test holds against ``Qwen3OmniMoeForConditionalGeneration.generate``; with all text there, with text that comes while it
+speaks, with a client that falls behind, and with too few KV blocks. ``cost``: the dimensions of Qwen3-Omni-30B-A3B's
+Talker with dummy weights, milliseconds of a frame by concurrency. ``predictor``: the code predictor alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.engine.support import Results, engine_environment
+from omnicfg.engine.stages import Executor, StageOptions, make
+
+DECODER = {
+    "architecture": "Qwen3MoeForCausalLM",
+    "model_type": "qwen3_moe",
+    "names": {"model.codec_embedding": "model.embed_tokens", "codec_head": "lm_head"},
+}
+RECORD = {
+    "module": "Qwen3OmniMoeTalkerForConditionalGeneration",
+    "config": "talker_config",
+    "weights": "talker.",
+    "embeddings": "thinker.model.embed_tokens.weight",
+    "decoder": DECODER,
+}
+FRAMES = 96
+Codes = dict[str, list[list[int]]]
+
+
+def main() -> int:
+    """Each part in processes of its own; 1 where codes differ."""
+    parser = argparse.ArgumentParser(description="A Talker on vLLM.")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("parts", nargs="*", default=["parity", "cost", "predictor"])
+    parser.add_argument("--inside", help="what this process does (internal)")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    if options.inside:
+        name, _, mode = options.inside.partition(":")
+        {"reference": _reference, "parity": _parity, "cost": _cost, "predictor": _predictor}[name](options.out, mode)
+        return 0
+    runs = {
+        "parity": ["reference", "parity:eager", "parity:graphs", "parity:few"],
+        "cost": ["cost:greedy", "cost:sampled"],
+        "predictor": ["predictor"],
+    }
+    failed = 0
+    for part in options.parts:
+        for run in runs[part]:
+            began = time.monotonic()
+            log = options.out / f"{run.replace(':', '-')}.log"
+            with log.open("w") as output:
+                command = [sys.executable, "-m", "benchmarks.engine.talker", str(options.out), "--inside", run]
+                environment = engine_environment(options.out, TRITON_F32_DEFAULT="ieee")
+                code = subprocess.run(
+                    command, stdout=output, stderr=subprocess.STDOUT, env=environment, check=False
+                ).returncode
+            failed += code != 0
+            told = [line for line in log.read_text().splitlines() if line.startswith("== ")]
+            print(f"{run}: exit {code} after {time.monotonic() - began:.0f} s", *told, sep="\n  ", flush=True)
+    return int(failed > 0)
+
+
+def cases() -> list[tuple[list[int], list[int]]]:
+    """(prompt, text) as token ids: chat prompts with an assistant's turn to speak in, and what the Thinker says."""
+    from omnicfg.models import tiny_omni
+
+    config = tiny_omni.config()
+    source = random.Random(3)
+    start, user, assistant = (config[f"{name}_token_id"] for name in ("im_start", "user", "assistant"))
+    end = config["im_end_token_id"]
+    made = []
+    for length, answer in ((5, 12), (17, 40), (40, 3), (9, 70), (64, 25), (3, 1), (33, 33), (12, 50), (21, 8)):
+        words = [source.randrange(20, 200) for _ in range(length + answer)]
+        prompt = [start, user, words[0], *words[:length], end, words[1], start, assistant, words[2]]
+        made.append((prompt, words[length:]))
+    return made
+
+
+def speak(executor: Executor, chosen: list[int], *, dribble: bool = False, window: int | None = None) -> Codes:
+    """Drive an executor as the worker does; the frames of each case."""
+    given = cases()
+    left = {str(number): list(given[number][1]) for number in chosen}
+    frames: Codes = {key: [] for key in left}
+    going = set(left)
+    for key, text in left.items():
+        executor.open(key, {"voice": "ethan"})
+        executor.text(key, given[int(key)][0], prompt=True, last=False)
+        executor.rows_end(key, len(given[int(key)][0]))
+        if not dribble:
+            executor.text(key, text, prompt=False, last=True)
+    idle = 0
+    while going and idle < 10_000:
+        if dribble:
+            for key in going:
+                if left[key]:
+                    executor.text(key, [left[key].pop(0)], prompt=False, last=not left[key])
+        keys = executor.ready()
+        idle = 0 if keys else idle + 1
+        if keys:
+            chunks, ended = executor.run(keys)
+            for chunk in chunks:
+                assert chunk.start == len(frames[chunk.key]), (chunk.start, len(frames[chunk.key]))
+                frames[chunk.key] += chunk.rows[:, 0].tolist()
+            going -= {end.key for end in ended}
+        for key in going:
+            if window is None or idle:
+                executor.credit(key, len(frames[key]))
+    assert not going, f"stuck: {going}"
+    assert executor.open_requests() == 0
+    return frames
+
+
+def _options(out: Path, **more: Any) -> StageOptions:
+    from omnicfg.models import materialize
+
+    model = materialize("builtin:tiny-omni", out)
+    sampling = {"temperature": 0.0, "max_tokens": FRAMES, **more.pop("sampling", {})}
+    fields = {"limit": 8, "dtype": "float32", "device": "cuda", "window": 1000, **more}
+    return StageOptions(model=model, record=RECORD, sampling=sampling, **fields)
+
+
+def _reference(out: Path, _: str) -> None:
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    executor = make("codec-talker", _options(out))
+    codes = {**speak(executor, [0]), **speak(executor, list(range(1, 9)))}
+    (out / "reference.json").write_text(json.dumps(codes))
+    print(f"== {sum(map(len, codes.values()))} frames, {[len(one) for one in codes.values()]}")
+
+
+def _parity(out: Path, mode: str) -> None:
+    engine_args: dict[str, Any] = {
+        "gpu_memory_utilization": 0.1,
+        "kv_cache_memory_bytes": 2**28,
+        "attention_backend": "TRITON_ATTN",
+    }
+    engine_args |= {"enforce_eager": True} if mode == "eager" else {}
+    engine_args |= {"num_gpu_blocks_override": 36, "block_size": 16} if mode == "few" else {}
+    executor = make("vllm-codec-talker", _options(out, engine_args=engine_args))
+    expected: Codes = json.loads((out / "reference.json").read_text())
+    everyone = list(range(1, 9))
+    runs: dict[str, Callable[[], Codes]] = {
+        "alone": lambda: speak(executor, [0]),
+        "eight": lambda: speak(executor, everyone),
+        "text comes late": lambda: speak(executor, everyone, dribble=True),
+        "again": lambda: speak(executor, everyone[::-1]),
+    }
+    wrong = 0
+    for name, run in runs.items():
+        codes = run()
+        same = sum(
+            frame == other for key, one in codes.items() for frame, other in zip(one, expected[key], strict=False)
+        )
+        count = sum(len(expected[key]) for key in codes)
+        lengths = all(len(one) == len(expected[key]) for key, one in codes.items())
+        wrong += same != count or not lengths
+        print(f"== {mode} {name}: {same} of {count} frames, all lengths right: {lengths}")
+    metrics = {metric.name: getattr(metric, "value", None) for metric in executor._engine.get_metrics()}  # type: ignore[attr-defined]
+    print(f"== {mode} preemptions {metrics.get('vllm:num_preemptions')}")
+    if wrong:
+        raise SystemExit(1)
+
+
+def _big(out: Path) -> Path:
+    from transformers import Qwen3OmniMoeConfig
+
+    folder = out / "talker-30b"
+    folder.mkdir(exist_ok=True)
+    config = Qwen3OmniMoeConfig().to_dict()
+    config["talker_config"]["speaker_id"] = {"ethan": 2302}
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def _cost(out: Path, mode: str) -> None:
+    sampling = (
+        {"temperature": 0.0} if mode == "greedy" else {"temperature": 0.9, "top_k": 50, "repetition_penalty": 1.05}
+    )
+    sampling["max_tokens"] = FRAMES
+    engine_args = {
+        "load_format": "dummy",
+        "gpu_memory_utilization": 0.3,
+        "kv_cache_memory_bytes": 4 * 2**30,
+        "max_model_len": 4096,
+    }
+    options = StageOptions(
+        model=_big(out),
+        record=RECORD,
+        limit=64,
+        dtype="bfloat16",
+        device="cuda",
+        window=1000,
+        sampling=sampling,
+        engine_args=engine_args,
+    )
+    began = time.monotonic()
+    executor = make("vllm-codec-talker", options)
+    print(f"== {mode} start {time.monotonic() - began:.0f} s")
+    own = executor._config  # type: ignore[attr-defined]
+    prompt = [
+        own.im_start_token_id,
+        own.user_token_id,
+        198,
+        *range(1000, 1050),
+        own.im_start_token_id,
+        own.assistant_token_id,
+        198,
+    ]
+    results = Results(out)
+    measured: dict[str, Any] = {}
+    for count in (1, 8, 64, 1, 8, 32, 64):
+        for key in map(str, range(count)):
+            executor.open(key, {"voice": "ethan"})
+            executor.text(key, prompt, prompt=True, last=False)
+            executor.rows_end(key, len(prompt))
+            executor.text(key, list(range(2000, 2080)), prompt=False, last=True)
+        steps, frames = 0, 0
+        began = time.monotonic()
+        while executor.open_requests():
+            keys = executor.ready()
+            if executor._open[keys[0]].slot is not None:  # type: ignore[attr-defined]
+                steps += 1
+            chunks, _ = executor.run(keys)
+            frames += len(chunks)
+        seconds = time.monotonic() - began
+        measured[str(count)] = {
+            "ms_per_step": round(1000 * seconds / steps, 2),
+            "frames_per_second": round(frames / seconds, 1),
+        }
+        print(
+            f"== {mode} {count:3} at a time: {1000 * seconds / steps:6.2f} ms a step, {frames / seconds:8.1f} frames/s"
+        )
+    results.write(f"talker-{mode}", measured)
+
+
+def _predictor(out: Path, _: str) -> None:
+    import torch
+    from transformers import Qwen3OmniMoeConfig
+
+    from omnicfg.engine.speech.predictor import TOP_K, CodePredictor, Shape
+
+    shape = Shape.of(Qwen3OmniMoeConfig().talker_config.code_predictor_config.to_dict())
+    measured: dict[str, Any] = {}
+    with torch.inference_mode():
+        for fused in (False, True):
+            with torch.device("cuda"):
+                torch.set_default_dtype(torch.bfloat16)
+                predictor = CodePredictor(shape)
+                torch.set_default_dtype(torch.float32)
+            for parameter in predictor.parameters():
+                torch.nn.init.normal_(parameter, std=0.02)
+            if fused:
+                predictor.compile()
+            for count in (1, 8, 32, 64):
+                hidden, embedded = torch.randn(2, count, shape.hidden, device="cuda", dtype=torch.bfloat16)
+                noise = torch.randn(count, shape.codebooks - 1, TOP_K, device="cuda")
+                for sampled in (None, noise):
+                    for _ in range(3):
+                        predictor(hidden, embedded, sampled)
+                    torch.cuda.synchronize()
+                    graph = torch.cuda.CUDAGraph()
+                    with torch.cuda.graph(graph):
+                        predictor(hidden, embedded, sampled)
+                    graph.replay()
+                    torch.cuda.synchronize()
+                    began = time.monotonic()
+                    for _ in range(50):
+                        graph.replay()
+                    torch.cuda.synchronize()
+                    ms = (time.monotonic() - began) * 20
+                    name = f"{'fused' if fused else 'unfused'} {'greedy' if sampled is None else 'sampled'} {count}"
+                    measured[name] = round(ms, 3)
+                    print(f"== {name}: {ms:.2f} ms a frame", flush=True)
+    Results(out).write("predictor", measured)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    sys.exit(main())

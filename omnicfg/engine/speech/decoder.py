@@ -1,0 +1,135 @@
+"""What a Talker adds to vLLM's decoder: the code predictor, and the state a frame's first code was sampled from.
+
+``SpeechFoo`` is an attribute of this module for every architecture ``Foo`` that vLLM knows; it is made on first use. No
+model is named here: which tensors of a checkpoint are whose comes from ``additional_config`` under ``CONFIG_KEY``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any, Final
+
+import torch
+from torch import nn
+from torch.nn import functional
+from vllm.config import VllmConfig
+from vllm.model_executor.models import ModelRegistry
+
+from omnicfg.engine.speech.predictor import CodePredictor, Shape
+
+ARCHITECTURE_PREFIX: Final = "Speech"
+CONFIG_KEY: Final = "speech"
+_PREDICTOR: Final = "code_predictor."
+_OWN: Final = (_PREDICTOR, "text_projection.", "hidden_projection.")
+
+
+class Resize(nn.Module):
+    """A projection of the Thinker's states to the Talker's, named as in the checkpoint."""
+
+    def __init__(self, inputs: int, width: int, outputs: int) -> None:
+        super().__init__()
+        self.linear_fc1 = nn.Linear(inputs, width)
+        self.linear_fc2 = nn.Linear(width, outputs)
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        projected: torch.Tensor = self.linear_fc2(functional.silu(self.linear_fc1(states)))
+        return projected
+
+
+class Speaks:
+    """Mixin in front of a vLLM decoder class. Needs Model Runner V2, which asks it for its model state."""
+
+    code_predictor: CodePredictor
+    text_projection: Resize
+    hidden_projection: Resize
+    text_embeddings: nn.Embedding
+    sampled_from: torch.Tensor
+    """The states (``[requests, hidden]``) that this step's first codes are sampled from."""
+
+    def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
+        super().__init__(vllm_config=vllm_config, prefix=prefix)  # type: ignore[call-arg]
+        if not vllm_config.use_v2_model_runner:
+            raise ValueError("a Talker needs vLLM's Model Runner V2")
+        own = vllm_config.additional_config[CONFIG_KEY]
+        self._part: Mapping[str, Any] = own["part"]
+        self.code_predictor = CodePredictor(Shape.of(own["predictor"]))
+        hidden = vllm_config.model_config.get_hidden_size()
+        vocabulary, states = own["text"]
+        self.text_projection = Resize(states, own["width"], hidden)
+        self.hidden_projection = Resize(states, own["width"], hidden)
+        self.text_embeddings = nn.Embedding(vocabulary, states)
+        silent = torch.zeros(vllm_config.model_config.get_vocab_size())
+        silent[own["silent"]] = float("-inf")
+        self.silent = nn.Buffer(silent, persistent=False)
+
+    @staticmethod
+    def get_model_state_cls() -> type:
+        """vLLM's hook for a model's own state."""
+        from omnicfg.engine.speech.state import SpeechState
+
+        return SpeechState
+
+    def read_text(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Text tokens ``[tokens]`` as the decoder reads them, ``[tokens, hidden]``."""
+        return self.text_projection(self.text_embeddings(tokens))
+
+    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        """Logits of the first codebook; codes that are never said have none. Called just before sampling."""
+        self.sampled_from = hidden_states
+        logits: torch.Tensor = super().compute_logits(hidden_states)  # type: ignore[misc]
+        return logits + self.silent
+
+    def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
+        """Of a checkpoint of several models, what the Talker needs."""
+        own: dict[str, torch.Tensor] = {}
+        loaded: set[str] = super().load_weights(self._of_decoder(weights, own))  # type: ignore[misc]
+        predictor = {name.removeprefix(_PREDICTOR): own.pop(name) for name in list(own) if name.startswith(_PREDICTOR)}
+        self.code_predictor.load(predictor.items())
+        for name, tensor in own.items():
+            self.get_parameter(name).data.copy_(tensor)  # type: ignore[attr-defined]
+        names = [name for name, _ in self.named_parameters()]  # type: ignore[attr-defined]
+        return loaded | {name for name in names if name in own or name.startswith(_PREDICTOR)}
+
+    def _of_decoder(
+        self, weights: Iterable[tuple[str, torch.Tensor]], own: dict[str, torch.Tensor]
+    ) -> Iterable[tuple[str, torch.Tensor]]:
+        prefix, names = self._part["weights"], self._part["names"]
+        for full_name, tensor in weights:
+            if full_name == self._part["embeddings"]:
+                own["text_embeddings.weight"] = tensor
+            if not full_name.startswith(prefix):
+                continue
+            name = full_name.removeprefix(prefix)
+            if name.startswith(_OWN):
+                own[name] = tensor
+            else:
+                module, _, rest = name.rpartition(".")
+                yield f"{names.get(module, module)}.{rest}", tensor
+
+
+@cache
+def speaking(base: type[nn.Module]) -> type[nn.Module]:
+    """``base``, extended by a code predictor."""
+    members = {"__module__": __name__, "__doc__": f"{base.__name__} that speaks."}
+    return type(ARCHITECTURE_PREFIX + base.__name__, (Speaks, base), members)
+
+
+def speech_architecture(architecture: str) -> str:
+    """The name under which the plugin registers ``architecture`` extended by a code predictor."""
+    return ARCHITECTURE_PREFIX + architecture
+
+
+def register(architecture: str) -> str:
+    """Make :func:`speech_architecture` known to vLLM in this process; its name."""
+    name = speech_architecture(architecture)
+    ModelRegistry.register_model(name, f"{__name__}:{name}")
+    return name
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith(ARCHITECTURE_PREFIX):
+        model = ModelRegistry.models.get(name.removeprefix(ARCHITECTURE_PREFIX))
+        if model is not None:
+            return speaking(model.load_model_cls())
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
