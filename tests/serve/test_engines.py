@@ -62,36 +62,36 @@ def test_an_unknown_engine_is_refused_with_the_names_there_are() -> None:
 
 class TestBundled:
     def test_it_is_vllms_own_server_in_this_environment(self) -> None:
-        launch = bundled.launch(request(), CPU)
+        launch = bundled.first_stage(request(), CPU)
         assert launch.command[:3] == (sys.executable, "-m", "vllm.entrypoints.openai.api_server")
         assert option(launch, "--model") == "/model"
         assert option(launch, "--served-model-name") == "tiny-omni"
         assert (option(launch, "--host"), option(launch, "--port")) == ("127.0.0.1", "8091")
 
     def test_the_compiled_engine_args_reach_it(self) -> None:
-        launch = bundled.launch(request(stages__0__max_num_seqs=3), CPU)
+        launch = bundled.first_stage(request(stages__0__max_num_seqs=3), CPU)
         assert option(launch, "--max-num-seqs") == "3"
         assert "--enable-prefix-caching" in launch.command
 
     def test_the_answers_usage_shows_the_hits(self) -> None:
-        assert "--enable-prompt-tokens-details" in bundled.launch(request(), CPU).command
+        assert "--enable-prompt-tokens-details" in bundled.first_stage(request(), CPU).command
 
     def test_defaults_without_an_argument_reach_it_through_the_middleware(self) -> None:
-        launch = bundled.launch(request(), CPU)
+        launch = bundled.first_stage(request(), CPU)
         assert json.loads(launch.env["OMNICFG_REQUEST_DEFAULTS"]) == {"max_tokens": 64}
         assert option(launch, "--middleware") == "omnicfg.serve.request_defaults.RequestDefaults"
 
     def test_a_plan_without_such_defaults_needs_no_middleware(self) -> None:
-        launch = bundled.launch(request(stages__0__default_sampling_params__max_tokens=None), CPU)
+        launch = bundled.first_stage(request(stages__0__default_sampling_params__max_tokens=None), CPU)
         assert "--middleware" not in launch.command
 
     def test_requests_may_finish_for_as_long_as_the_plan_says(self) -> None:
-        assert option(bundled.launch(request(), CPU), "--shutdown-timeout") == str(bundled.DRAIN_S)
-        own = bundled.launch(request(stages__0__shutdown_timeout=99), CPU)
+        assert option(bundled.first_stage(request(), CPU), "--shutdown-timeout") == str(bundled.DRAIN_S)
+        own = bundled.first_stage(request(stages__0__shutdown_timeout=99), CPU)
         assert [option(own, "--shutdown-timeout"), own.command.count("--shutdown-timeout")] == ["99", 1]
 
     def test_on_the_cpu_devices_do_not_count_and_are_not_set(self) -> None:
-        launch = bundled.launch(request(stages__0__devices="1"), CPU)
+        launch = bundled.first_stage(request(stages__0__devices="1"), CPU)
         assert "CUDA_VISIBLE_DEVICES" not in launch.env
         assert any("serving on the CPU" in notice for notice in launch.notices)
 
@@ -100,38 +100,41 @@ class TestBundled:
     ) -> None:
         monkeypatch.delenv("VLLM_CPU_KVCACHE_SPACE", raising=False)
         free = request(stages__0__kv_cache_memory_bytes=None)
-        assert bundled.launch(free, CPU).env["VLLM_CPU_KVCACHE_SPACE"] == "1"
-        assert "VLLM_CPU_KVCACHE_SPACE" not in bundled.launch(request(), CPU).env, "the plan says"
+        assert bundled.first_stage(free, CPU).env["VLLM_CPU_KVCACHE_SPACE"] == "1"
+        assert "VLLM_CPU_KVCACHE_SPACE" not in bundled.first_stage(request(), CPU).env, "the plan says"
         monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "4")
-        assert "VLLM_CPU_KVCACHE_SPACE" not in bundled.launch(free, CPU).env, "the user says"
+        assert "VLLM_CPU_KVCACHE_SPACE" not in bundled.first_stage(free, CPU).env, "the user says"
 
     def test_devices_count_among_those_visible_here(self) -> None:
-        launch = bundled.launch(request("qwen3_omni_moe", stages__0__devices="1"), FOUR_GPUS)
+        launch = bundled.first_stage(request("qwen3_omni_moe", stages__0__devices="1"), FOUR_GPUS)
         assert launch.env["CUDA_VISIBLE_DEVICES"] == "5"
         assert "devices count among CUDA_VISIBLE_DEVICES: 1 is 5" in launch.notices
 
     @pytest.mark.parametrize(("runner", "switch"), [("v1", "0"), ("v2", "1")])
     def test_the_plans_model_runner_is_the_one_that_runs(self, runner: str, switch: str) -> None:
-        launch = bundled.launch(request("qwen3_omni_moe", model_runner=runner), FOUR_GPUS)
+        launch = bundled.first_stage(request("qwen3_omni_moe", model_runner=runner), FOUR_GPUS)
         assert launch.env["VLLM_USE_V2_MODEL_RUNNER"] == switch
 
     def test_a_stages_environment_is_the_servers(self) -> None:
-        launch = bundled.launch(request(stages__0__env={"VLLM_LOGGING_LEVEL": "DEBUG", "N": 2}), CPU)
+        launch = bundled.first_stage(request(stages__0__env={"VLLM_LOGGING_LEVEL": "DEBUG", "N": 2}), CPU)
         assert (launch.env["VLLM_LOGGING_LEVEL"], launch.env["N"]) == ("DEBUG", "2")
 
     def test_stages_and_replicas_that_are_not_started_are_named(self) -> None:
-        notices = bundled.launch(
-            request("qwen3_omni_moe", stages__0__num_replicas=2, stages__0__devices="0,1"), FOUR_GPUS
-        ).notices
-        assert "only stage 0 is served, text in and text out; not started: 1 (talker), 2 (code2wav)" in notices
-        assert "one of 2 replicas of stage 0 is started" in notices
+        asked = request("qwen2_5_omni", stages__0__num_replicas=2, stages__0__devices="0,1")
+        launch = bundled.launch(asked, FOUR_GPUS)
+        reason = "the bundled engine has nothing that computes stage 1 (talker) of pipeline qwen2_5_omni"
+        assert "only stage 0 is served, text in and text out; not started: 1 (talker), 2 (code2wav)" in launch.notices
+        assert f"no speech: {reason}" in launch.notices
+        assert "one of 2 replicas of stage 0 is started" in launch.notices
+        assert "omnicfg.serve.text_only.TextOnly" in launch.command, "who asks for speech is told"
+        assert launch.env["OMNICFG_NO_SPEECH"] == reason
 
     def test_what_the_profile_asks_for_in_vain_is_named(self) -> None:
-        notices = bundled.launch(request(stages__0__silence_ban_frames=3), CPU).notices
+        notices = bundled.first_stage(request(stages__0__silence_ban_frames=3), CPU).notices
         assert "without effect, since vLLM 0.32.0 has no such setting: silence_ban_frames" in notices
 
     def test_what_nobody_asked_for_is_not(self) -> None:
-        assert not any("without effect" in notice for notice in bundled.launch(request(), CPU).notices)
+        assert not any("without effect" in notice for notice in bundled.first_stage(request(), CPU).notices)
 
     @pytest.mark.parametrize("profile", ["qwen3_tts", "aura_omni", "cosyvoice3", "glm_image"])
     def test_a_first_stage_that_does_not_answer_in_text_is_refused(self, profile: str) -> None:
@@ -145,7 +148,7 @@ class TestBundled:
         assert len(refusals(asked)) == 2, "model and tokenizer"
         (tmp_path / "checkpoint_folder_full").mkdir()
         assert refusals(asked) == []
-        launch = bundled.launch(asked, FOUR_GPUS)
+        launch = bundled.first_stage(asked, FOUR_GPUS)
         assert option(launch, "--model") == option(launch, "--tokenizer") == str(tmp_path / "checkpoint_folder_full")
 
     def test_devices_other_than_nvidias_are_left_to_vllm_omni(self) -> None:
@@ -162,7 +165,7 @@ class TestRows:
         return tmp_path / "omnicfg/127.0.0.1-8091"
 
     def test_they_are_switched_on_for_a_plan_whose_later_stage_reads_them(self, runtime: Path) -> None:
-        launch = bundled.launch(request("qwen3_omni_moe"), FOUR_GPUS)
+        launch = bundled.first_stage(request("qwen3_omni_moe"), FOUR_GPUS)
         overrides, additional, transfer = (json.loads(option(launch, flag)) for flag in ROWS_FLAGS)
         assert overrides["architectures"] == ["PayloadQwen3OmniMoeForConditionalGeneration"]
         assert additional["payload_rows"] == {"layers": [18], "final": False}, "what the checkpoint says"
@@ -171,18 +174,18 @@ class TestRows:
         assert not runtime.exists(), "nothing is made before it is started"
         assert (
             f"hidden states (layer 18) of requests that ask for them are at {runtime}/rows.sock"
-            in bundled.launch(request("qwen3_omni_moe"), FOUR_GPUS).notices
+            in bundled.first_stage(request("qwen3_omni_moe"), FOUR_GPUS).notices
         )
 
     def test_what_the_plan_says_itself_stays(self) -> None:
         asked = request("qwen3_omni_moe", stages__0__hf_overrides={"rope_theta": 5.0})
-        launch = bundled.launch(asked, FOUR_GPUS)
+        launch = bundled.first_stage(asked, FOUR_GPUS)
         assert json.loads(option(launch, "--hf-overrides"))["rope_theta"] == 5.0
         assert launch.command.count("--hf-overrides") == 1
 
     @pytest.mark.parametrize("profile", ["qwen3_omni_moe_thinking", "audex_thinker_only"])
     def test_a_plan_of_one_stage_has_none(self, profile: str) -> None:
-        launch = bundled.launch(request(profile), CPU)
+        launch = bundled.first_stage(request(profile), CPU)
         assert not set(ROWS_FLAGS) & set(launch.command)
         assert launch.directory is None
         assert bundled.rows_socket(request(profile)) is None
@@ -195,7 +198,7 @@ class TestRows:
     ) -> None:
         monkeypatch.delenv("VLLM_PLUGINS", raising=False)
         own: dict[str, Any] = {} if listed is None else {"stages__0__env": {"VLLM_PLUGINS": listed}}
-        env = bundled.launch(request("qwen3_omni_moe", **own), FOUR_GPUS).env
+        env = bundled.first_stage(request("qwen3_omni_moe", **own), FOUR_GPUS).env
         assert env.get("VLLM_PLUGINS") == (loaded or listed)
 
     def test_without_its_plugin_the_engine_is_not_started(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,7 +210,7 @@ class TestRows:
 
     def test_every_replica_offers_its_own(self, runtime: Path) -> None:
         asked = request("qwen3_omni_moe", stages__0__data_parallel_size=2, stages__0__devices="0,1")
-        [notice] = [text for text in bundled.launch(asked, FOUR_GPUS).notices if "hidden states" in text]
+        [notice] = [text for text in bundled.first_stage(asked, FOUR_GPUS).notices if "hidden states" in text]
         assert notice.endswith(f"are at {runtime}/rows.sock.0, {runtime}/rows.sock.1")
 
     def test_what_cannot_be_kept_is_refused_in_the_words_of_the_rule(self) -> None:
@@ -226,7 +229,7 @@ class TestRows:
     def test_a_model_that_is_not_there_is_left_to_the_check_of_models(self) -> None:
         asked = request("qwen3_omni_moe", model="nowhere", config=None)
         assert refusals(asked) == []
-        launch = bundled.launch(asked, FOUR_GPUS)
+        launch = bundled.first_stage(asked, FOUR_GPUS)
         assert not set(ROWS_FLAGS) & set(launch.command)
         assert launch.notices[-1].startswith("which hidden states a later stage reads is told by config.json")
 

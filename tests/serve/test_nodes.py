@@ -61,12 +61,12 @@ REPLICAS: dict[str, Any] = {"data_parallel_size": 4, "data_parallel_size_local":
     ],
 )
 def test_vllms_own_settings_are_passed_on(settings: dict[str, Any], flags: list[str]) -> None:
-    launch = bundled.launch(request(**settings), GPUS)
+    launch = bundled.first_stage(request(**settings), GPUS)
     assert option(launch, flags[0]) == flags[1]
 
 
 def test_a_node_that_answers_nobody_runs_vllms_headless_engine() -> None:
-    launch = bundled.launch(request(headless=True, **HEAD, node_rank=1), GPUS)
+    launch = bundled.first_stage(request(headless=True, **HEAD, node_rank=1), GPUS)
     assert launch.command[1:3] == ("-m", "omnicfg.engine.headless")
     assert "--headless" in launch.command
     assert option(launch, "--node-rank") == "1"
@@ -74,8 +74,8 @@ def test_a_node_that_answers_nobody_runs_vllms_headless_engine() -> None:
 
 
 def test_every_nodes_replicas_offer_their_own_rows(tmp_path: Path) -> None:
-    answering = bundled.launch(request(**REPLICAS, devices="0,1"), GPUS)
-    other = bundled.launch(request(headless=True, **REPLICAS, data_parallel_start_rank=2, devices="0,1"), GPUS)
+    answering = bundled.first_stage(request(**REPLICAS, devices="0,1"), GPUS)
+    other = bundled.first_stage(request(headless=True, **REPLICAS, data_parallel_start_rank=2, devices="0,1"), GPUS)
     socket = tmp_path / "omnicfg/127.0.0.1-8091/rows.sock"
     assert any(text.endswith(f"at {socket}.0, {socket}.1") for text in answering.notices)
     assert any(text.endswith(f"at {socket}.2, {socket}.3") for text in other.notices)
@@ -89,7 +89,7 @@ def test_every_nodes_replicas_offer_their_own_rows(tmp_path: Path) -> None:
     ],
 )
 def test_the_node_that_answers_says_for_whom_it_waits(settings: dict[str, Any], notice: str) -> None:
-    assert notice in bundled.launch(request(**settings), GPUS).notices
+    assert notice in bundled.first_stage(request(**settings), GPUS).notices
 
 
 @pytest.mark.parametrize("settings", [{}, {"data_parallel_size": 2, "devices": "0,1"}])

@@ -61,7 +61,7 @@ def test_its_configuration_is_the_one_of_the_text_model_alone(tmp_path: Path) ->
 
 
 def test_the_launch_brings_the_configuration_and_keeps_the_checkpoint(tmp_path: Path) -> None:
-    launch = bundled.launch(request(tmp_path), CPU)
+    launch = bundled.first_stage(request(tmp_path), CPU)
     part = text_part(request(tmp_path), CPU)
     assert part is not None
     assert launch.files[part.file] == part.text

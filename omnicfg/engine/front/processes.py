@@ -93,7 +93,7 @@ class Processes:
             sys.executable,
             "-m",
             "omnicfg.engine.worker",
-            env={**os.environ, **environment},
+            env={**os.environ, **environment, "OMNICFG_STAGE": job.name},  # tells processes apart in a listing
             stdin=asyncio.subprocess.PIPE,
         )
         ended = asyncio.create_task(process.wait())

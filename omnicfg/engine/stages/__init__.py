@@ -31,9 +31,10 @@ class RequestError(ValueError):
 class StageOptions:
     """What an executor is made from.
 
-    ``record`` is what the model's record says under ``bundled``, ``sampling`` the stage's default sampling parameters, ``engine_args`` what the plan says to an engine of vLLM.
-    ``chunk`` are the frames that are handed on together, the first ``first_chunk`` sooner; ``context`` the frames kept
-    in front of a chunk; ``window`` how many frames may be on their way to the client of one request.
+    ``record`` is what the model's record says under ``bundled``, ``sampling`` the stage's default sampling parameters,
+    ``engine_args`` what the plan says to an engine of vLLM. ``chunk`` are the frames that are handed on together, the
+    first ``first_chunk`` sooner; ``context`` the frames kept in front of a chunk; ``window`` how many frames may be on
+    their way to the client of one request.
     """
 
     model: Path

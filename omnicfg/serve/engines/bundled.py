@@ -25,7 +25,10 @@ from omnicfg.serve.machine import Machine
 from omnicfg.serve.preflight import SERVED_VLLM, problem
 from omnicfg.serve.request_defaults import FIELDS, VARIABLE, RequestDefaults
 from omnicfg.serve.runtime import private, runtime_directory
+from omnicfg.serve.speech import silent_reason, speaks, thinker_socket, with_speech
 from omnicfg.serve.supervise import Address, Say, supervise
+from omnicfg.serve.text_only import VARIABLE as NO_SPEECH
+from omnicfg.serve.text_only import TextOnly
 from omnicfg.serve.text_part import TextPart, text_part
 from omnicfg.tree import LayerKind, plain
 
@@ -90,7 +93,16 @@ def problems(request: Request, machine: Machine) -> Iterator[Diagnostic]:
 
 
 def launch(request: Request, machine: Machine) -> Launch:
-    """vLLM's server with the compiled engine args of stage 0."""
+    """vLLM's server for stage 0; before it, where the plan speaks, the front that starts the other stages too."""
+    rows = rows_socket(request)
+    if rows is None or request.headless or not speaks(request.plan) or silent_reason(request) is not None:
+        return first_stage(request, machine)
+    alone = first_stage(request, machine, ["--uds", str(thinker_socket(rows))])
+    return with_speech(alone, request, machine, rows, _drain_s(request))
+
+
+def first_stage(request: Request, machine: Machine, address: list[str] | None = None) -> Launch:
+    """vLLM's server with the compiled engine args of stage 0; it listens at the request's address or the given one."""
     stage = request.plan.to_dict()["stages"][0]
     socket = rows_socket(request)
     part = text_part(request, machine)
@@ -102,6 +114,7 @@ def launch(request: Request, machine: Machine) -> Launch:
         "-m",
         "omnicfg.engine.headless" if request.headless else "vllm.entrypoints.openai.api_server",
         *_where(request),
+        *(address or ["--host", request.host, "--port", str(request.port)]),
         *(["--headless"] if request.headless else []),
         *compiled.arguments,
     ]
@@ -111,6 +124,8 @@ def launch(request: Request, machine: Machine) -> Launch:
         command += ["--shutdown-timeout", str(DRAIN_S)]
     if defaults:
         command += ["--middleware", f"{RequestDefaults.__module__}.{RequestDefaults.__name__}"]
+    if silent_reason(request):
+        command += ["--middleware", f"{TextOnly.__module__}.{TextOnly.__name__}"]
     return Launch(
         tuple(command),
         _environment(request, machine, defaults),
@@ -122,10 +137,14 @@ def launch(request: Request, machine: Machine) -> Launch:
 
 def start(launch: Launch, request: Request, ready: Say, notice: Say) -> None:
     """Runs the server until it is stopped."""
-    drain_s = _first(request).arg("shutdown_timeout")
-    grace_s = float((DRAIN_S if drain_s is None else drain_s) + _EXIT_S)
+    grace_s = _drain_s(request) + _EXIT_S
     with private(launch.directory) if launch.directory else contextlib.nullcontext():
         supervise(launch, _address(request), ready, notice, grace_s, request.restarts)
+
+
+def _drain_s(request: Request) -> float:
+    drain_s = _first(request).arg("shutdown_timeout")
+    return float(DRAIN_S if drain_s is None else drain_s)
 
 
 def _address(request: Request) -> Address | None:
@@ -209,7 +228,7 @@ def _where(request: Request) -> list[str]:
         words += ["--tokenizer", str(Path(request.model) / tokenizer_part)]
     if not _first(request).arg("served_model_name"):
         words += ["--served-model-name", request.model_name]
-    return [*words, "--host", request.host, "--port", str(request.port)]
+    return words
 
 
 def _request_defaults(stage: dict[str, Any]) -> dict[str, Any]:
@@ -230,6 +249,8 @@ def _environment(request: Request, machine: Machine, defaults: dict[str, Any]) -
         env |= _plugin_environment({**os.environ, **env})
     if defaults:
         env[VARIABLE] = json.dumps(defaults)
+    if reason := silent_reason(request):
+        env[NO_SPEECH] = reason
     if request.api_key:
         env[API_KEY_VARIABLE] = request.api_key
     return env
@@ -255,8 +276,11 @@ def _device_environment(stage: StagePlan, machine: Machine) -> dict[str, str]:
 
 def _notices(request: Request, machine: Machine, compiled: StageArguments, defaults: dict[str, Any]) -> Iterator[str]:
     others = [f"{stage.stage_id} ({stage.model_stage})" for stage in request.plan.stages[1:]]
-    if others:
+    silent = silent_reason(request)
+    if others and (silent or not speaks(request.plan)):
         yield f"only stage 0 is served, text in and text out; not started: {', '.join(others)}"
+    if silent:
+        yield f"no speech: {silent}"
     yield from nodes.notices(_first(request), request.headless)
     replicas = _first(request).runtime.value("num_replicas")
     if isinstance(replicas, int) and replicas > 1:

@@ -1,0 +1,341 @@
+"""``omnicfg serve tiny-omni`` answers in speech: what transformers answers, in OpenAI's shape, whatever goes wrong."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import io
+import json
+import os
+import random
+import re
+import signal
+import threading
+import time
+import urllib.request
+import wave
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnicfg.demo import cache_counters
+from omnicfg.engine.verify_speech import CASES, Spoken, ask, compare, difference, kept_reference, messages
+from omnicfg.models import materialize
+from omnicfg.serve.machine import installed_vllm
+from omnicfg.serve.processes import living
+from tests.serve.test_serving import Served
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(installed_vllm() is None, reason="needs the extra cpu or cuda"),
+]
+
+NAME = "tiny-omni"
+SPEECH: dict[str, Any] = {"modalities": ["text", "audio"], "audio": {"voice": "ethan", "format": "wav"}}
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> list[Spoken]:
+    file = os.environ.get("OMNICFG_SPEECH_REFERENCE")  # kept from an earlier run, while working on this
+    return kept_reference(materialize(f"builtin:{NAME}"), Path(file) if file else None)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with Served(tmp_path_factory.mktemp("speech") / "log") as served:
+        yield served
+
+
+@pytest.fixture
+def client(server: Served) -> Iterator[Any]:
+    import openai
+
+    with openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0, timeout=300) as client:
+        yield client
+
+
+def say(client: Any, text: str = "Say something.", **more: Any) -> Any:
+    body: dict[str, Any] = {"max_tokens": 8, "temperature": 0, **SPEECH, **more}
+    return client.chat.completions.create(model=NAME, messages=[{"role": "user", "content": text}], **body)
+
+
+def metric(server: Served, name: str, **labels: str) -> float:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(f"{server.url}/metrics", timeout=60) as response:
+        text = response.read().decode()
+    shown = ",".join(f'{key}="{value}"' for key, value in labels.items())
+    pattern = rf"^{re.escape(name)}(?:\{{[^}}]*{re.escape(shown)}[^}}]*\}})? (\S+)$"
+    return sum(float(value) for value in re.findall(pattern, text, re.MULTILINE))
+
+
+def until(condition: Any, seconds: float = 60.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.2)
+    return True
+
+
+def idle(server: Served) -> bool:
+    """Whether no stage holds a request."""
+    held = metric(server, "omnicfg:open_speeches") + metric(server, "omnicfg:stage_open_requests")
+    return held + metric(server, "vllm:num_requests_running") + metric(server, "vllm:num_requests_waiting") == 0
+
+
+def workers(server: Served) -> dict[str, int]:
+    """The processes of the later stages, by the socket that each hands its rows on at."""
+    found = {}
+    for process in living():
+        if process.session == server.session:
+            words = Path(f"/proc/{process.pid}/cmdline").read_bytes().split(b"\0")
+            if b"omnicfg.engine.worker" in words:
+                held = Path(f"/proc/{process.pid}/environ").read_bytes()
+                [stage] = re.findall(rb"OMNICFG_STAGE=(\w+)", held)
+                found[stage.decode()] = process.pid
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------- right answers
+
+
+def test_every_answer_is_that_of_transformers_alone_from_the_cache_and_eight_at_a_time(
+    server: Served, reference: list[Spoken]
+) -> None:
+    assert compare(server.url, NAME, reference, together=8) == []
+    hits, _ = cache_counters(server.url)
+    assert hits >= 32 * len(CASES), "the second and third round hit"
+    assert metric(server, "omnicfg:payload_rows_total") > 0
+
+
+def test_a_comparison_sees_one_wrong_code_and_one_wrong_sample(reference: list[Spoken]) -> None:
+    right = reference[0]
+    codes = [*right.codes[:-1], [*right.codes[-1][:-1], right.codes[-1][-1] ^ 1]]
+    assert "codes differ from frame" in str(difference(Spoken(right.text, codes, right.wave), right))
+    louder = [*right.wave[:-1], right.wave[-1] + 2e-4]
+    assert "off by" in str(difference(Spoken(right.text, right.codes, louder), right))
+
+
+def test_without_the_cache_every_answer_is_the_same(tmp_path: Path, reference: list[Spoken]) -> None:
+    with Served(tmp_path / "log", "--set", "stages.0.enable_prefix_caching=false") as served:
+        assert compare(served.url, NAME, reference, together=8) == []
+        assert cache_counters(served.url)[0] == 0
+        assert served.stop() == 0
+    assert served.leftovers() == []
+
+
+# --------------------------------------------------------------------------------------------------------- the protocol
+
+
+def test_the_openai_client_gets_a_wave_and_its_transcript(client: Any) -> None:
+    answer = say(client)
+    message, usage = answer.choices[0].message, answer.usage
+    with wave.open(io.BytesIO(base64.b64decode(message.audio.data))) as file:
+        assert (file.getnchannels(), file.getsampwidth(), file.getframerate()) == (1, 2, 24000)
+        frames = file.getnframes()
+    assert message.audio.transcript == message.content != ""
+    assert message.audio.id.startswith("audio_")
+    assert message.audio.expires_at == answer.created
+    details = usage.completion_tokens_details
+    assert details.text_tokens == 8
+    assert usage.completion_tokens == details.text_tokens + details.audio_tokens
+    assert 0 <= details.audio_tokens * 1920 - frames < 1920
+    assert answer.choices[0].finish_reason == "length"
+
+
+def test_a_streamed_answer_is_the_same_answer_and_its_audio_begins_before_its_text_ends(client: Any) -> None:
+    whole = say(client, max_tokens=64, audio={"voice": "aiden", "format": "pcm16"})
+    stream = say(
+        client,
+        max_tokens=64,
+        audio={"voice": "aiden", "format": "pcm16"},
+        stream=True,
+        stream_options={"include_usage": True},
+    )
+    text, transcript, pcm, order, ends = "", "", b"", [], []
+    for event in stream:
+        if event.usage:
+            assert event.usage.completion_tokens_details.audio_tokens > 0
+        for choice in event.choices:
+            text += choice.delta.content or ""
+            audio = choice.delta.audio
+            transcript += (audio.transcript or "") if audio else ""
+            if audio and audio.data:
+                pcm += base64.b64decode(audio.data)
+            order.append("audio" if audio and audio.data else "text" if choice.delta.content else "")
+            ends.append(choice.finish_reason)
+    assert text == transcript == whole.choices[0].message.content
+    assert pcm == base64.b64decode(whole.choices[0].message.audio.data)
+    assert ends[-1] == "length"
+    assert not any(ends[:-1]), "an answer ends once"
+    assert order.index("audio") < len(order) - 1 - order[::-1].index("text")
+
+
+def test_a_streamed_wave_begins_with_a_header(client: Any) -> None:
+    stream = say(client, stream=True)
+    data = b"".join(
+        base64.b64decode(event.choices[0].delta.audio.data)
+        for event in stream
+        if event.choices and event.choices[0].delta.audio and event.choices[0].delta.audio.data
+    )
+    assert data[:4] == b"RIFF"
+    assert data[44:] == base64.b64decode(
+        say(client, audio={"voice": "ethan", "format": "pcm16"}).choices[0].message.audio.data
+    )
+
+
+def test_voices_differ(client: Any) -> None:
+    said = {
+        name: say(client, audio={"voice": name, "format": "pcm16"}).choices[0].message for name in ("ethan", "Chelsie")
+    }
+    assert said["ethan"].content == said["Chelsie"].content
+    assert said["ethan"].audio.data != said["Chelsie"].audio.data
+
+
+def test_audio_alone_has_no_content(client: Any) -> None:
+    message = say(client, modalities=["audio"]).choices[0].message
+    assert message.content is None
+    assert message.audio.transcript
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"audio": {"voice": "nobody", "format": "wav"}}, "this model has chelsie, ethan, aiden"),
+        ({"audio": {"voice": "ethan", "format": "au"}}, "audio.format is 'au'"),
+        ({"audio": {"voice": "ethan", "format": "flac"}, "stream": True}, "cannot be streamed"),
+        ({"modalities": ["audio", "smell"]}, "neither text nor audio"),
+        ({"n": 2}, "speech is made for one answer"),
+        ({"temperature": -1}, "temperature"),
+    ],
+)
+def test_what_cannot_be_said_is_refused_with_the_reason(
+    wrong: dict[str, Any], told: str, client: Any, server: Served
+) -> None:
+    import openai
+
+    with pytest.raises(openai.BadRequestError, match=re.escape(told)):
+        say(client, **wrong)
+    assert until(lambda: idle(server))
+
+
+def test_a_text_request_wakes_no_later_stage(client: Any, server: Served) -> None:
+    before = metric(server, "omnicfg:stage_steps_total")
+    answer = client.chat.completions.create(model=NAME, messages=[{"role": "user", "content": "Hi"}], max_tokens=20)
+    assert answer.choices[0].message.content
+    assert answer.choices[0].message.audio is None
+    time.sleep(1.5)  # longer than a stage takes to report
+    assert metric(server, "omnicfg:stage_steps_total") == before
+
+
+def test_a_client_that_goes_frees_every_stage(server: Served) -> None:
+    body = json.dumps({"model": NAME, "messages": [{"role": "user", "content": "Go on"}], "max_tokens": 1500, **SPEECH})
+    for stream in (True, False):
+        connection = http.client.HTTPConnection(*server.url.removeprefix("http://").split(":"), timeout=60)
+        connection.request(
+            "POST",
+            "/v1/chat/completions",
+            json.dumps(
+                {**json.loads(body), "stream": stream}
+                | ({"audio": {"voice": "ethan", "format": "pcm16"}} if stream else {})
+            ),
+        )
+        assert until(lambda: metric(server, "omnicfg:open_speeches") == 1)
+        connection.close()
+        assert until(lambda: idle(server)), f"stream={stream}"
+
+
+# --------------------------------------------------------------------------------------------------------------- faults
+
+
+@pytest.mark.parametrize("stage", ["talker", "code2wav"])
+def test_a_stage_that_dies_fails_its_requests_and_comes_back(stage: str, client: Any, server: Served) -> None:
+    import openai
+
+    restarts = metric(server, "omnicfg:stage_restarts_total", stage=stage)
+    with ThreadPoolExecutor() as pool:
+        speaking = pool.submit(say, client, max_tokens=1500)
+        reading = pool.submit(
+            client.chat.completions.create,
+            model=NAME,
+            messages=[{"role": "user", "content": "Hi"}],
+            max_tokens=100,
+            extra_body={"ignore_eos": True},
+        )
+        assert until(lambda: metric(server, "omnicfg:open_speeches") == 1)
+        os.kill(workers(server)[stage], signal.SIGKILL)
+        with pytest.raises(openai.InternalServerError, match=f"{stage}.* died"):
+            speaking.result(timeout=120)
+        assert reading.result(timeout=120).usage.completion_tokens == 100, "text goes on"
+    assert until(lambda: metric(server, "omnicfg:stage_up") == 2, 180)
+    assert metric(server, "omnicfg:stage_restarts_total", stage=stage) == restarts + 1
+    assert say(client).choices[0].message.audio.data
+    assert until(lambda: idle(server))
+
+
+def test_mixed_requests_with_random_aborts_leak_nothing(server: Served, reference: list[Spoken]) -> None:
+    """500 requests, 32 at a time: text, speech, streams, clients that go. Every answer is right, or a clear error."""
+    count = int(os.environ.get("OMNICFG_SOAK_REQUESTS", "500"))
+    outcomes: Counter[str] = Counter()
+    lock = threading.Lock()
+
+    def one(number: int) -> None:
+        dice = random.Random(number)
+        kind = dice.choice(["speech", "text", "text", "abort", "abort stream", "bad voice"])
+        outcome = _one_request(server, reference, kind, dice)
+        with lock:
+            outcomes[outcome] += 1
+
+    before = _open_files(server)
+    with ThreadPoolExecutor(32) as pool:
+        list(pool.map(one, range(count)))
+    assert set(outcomes) <= {"right", "gone", "refused"}, outcomes
+    assert sum(outcomes.values()) == count
+    assert until(lambda: idle(server))
+    assert until(lambda: _open_files(server) <= before + 8), "connections are closed"
+    assert metric(server, "omnicfg:stage_up") == 2
+
+
+def test_it_stops_cleanly(server: Served) -> None:
+    assert server.stop() == 0
+    assert server.leftovers() == []
+
+
+def _open_files(server: Served) -> int:
+    return sum(
+        len(list(Path(f"/proc/{process.pid}/fd").iterdir()))
+        for process in living()
+        if process.session == server.session
+    )
+
+
+def _one_request(server: Served, reference: list[Spoken], kind: str, dice: random.Random) -> str:
+    number = dice.choice([0, 3, 5])
+    case = CASES[number]
+    if kind == "speech":
+        return difference(ask(server.url, case, NAME), reference[number]) or "right"
+    speech = {"modalities": ["text", "audio"], "audio": {"voice": case.voice, "format": "pcm16"}}
+    body: dict[str, Any] = {"model": NAME, "messages": messages(case), "max_tokens": case.tokens, "temperature": 0}
+    if kind == "bad voice":
+        body |= {**speech, "audio": {"voice": "nobody", "format": "pcm16"}}
+    elif kind != "text":
+        body |= {**speech, "stream": kind == "abort stream", "max_tokens": 300}
+    connection = http.client.HTTPConnection(*server.url.removeprefix("http://").split(":"), timeout=300)
+    try:
+        connection.request("POST", "/v1/chat/completions", json.dumps(body), {"Content-Type": "application/json"})
+        if kind.startswith("abort"):
+            time.sleep(dice.random() * 2)
+            return "gone"
+        response = connection.getresponse()
+        answer = json.loads(response.read())
+        if kind == "bad voice":
+            return "refused" if response.status == 400 else f"{response.status} {answer}"
+        return (
+            "right" if response.status == 200 and answer["choices"][0]["message"]["content"] else f"{response.status}"
+        )
+    finally:
+        connection.close()

@@ -1,0 +1,95 @@
+"""What is started for a plan that speaks: vLLM on a socket, a worker for each later stage, the front before them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import omnicfg
+from omnicfg.engine.front.setup import Setup
+from omnicfg.models import tiny_omni
+from omnicfg.serve.engines import bundled
+from omnicfg.serve.launch import Launch, Request
+from omnicfg.serve.machine import Machine, Vllm
+from omnicfg.serve.speech import silent_reason
+
+CPU = Machine(Vllm("0.32.0", cpu=True), None, (), ())
+TWO_GPUS = Machine(Vllm("0.32.0", cpu=False), None, ("A", "B"), ("4", "5"))
+
+
+def request(model: Path, profile: str = "tiny_omni", **overrides: Any) -> Request:
+    keys = {key.replace("__", "."): value for key, value in overrides.items()}
+    plan = omnicfg.resolve(profile, overrides=keys)
+    return Request(plan, str(model), "tiny", "127.0.0.1", 8091, api_key="sesame", config=tiny_omni.config())
+
+
+def setup_of(launch: Launch) -> Setup:
+    launch.write_files()
+    return Setup.read(Path(launch.command[-1]))
+
+
+@pytest.fixture
+def setup(tmp_path: Path) -> Setup:
+    return setup_of(bundled.launch(request(tmp_path), CPU))
+
+
+def test_rows_go_from_stage_to_stage(setup: Setup) -> None:
+    talker, code2wav = setup.jobs
+    assert [job.kind for job in setup.jobs] == ["codec-talker", "code2wav"]
+    assert talker.rows_in.endswith("rows.sock")
+    assert code2wav.rows_in == talker.rows_out
+    assert {job.control for job in setup.jobs} == {setup.control}
+
+
+def test_vllm_listens_on_a_socket_that_only_the_front_knows(setup: Setup) -> None:
+    assert setup.command[setup.command.index("--uds") + 1] == setup.thinker
+    assert not {"--host", "--port"} & set(setup.command)
+    assert (setup.host, setup.port) == ("127.0.0.1", 8091)
+
+
+def test_the_key_is_in_the_environment_and_in_no_file(tmp_path: Path) -> None:
+    launch = bundled.launch(request(tmp_path), CPU)
+    assert launch.env == {"VLLM_API_KEY": "sesame"}
+    assert "sesame" not in "".join(launch.files.values()) + launch.shell()
+
+
+def test_voices_and_the_default_are_the_models(setup: Setup) -> None:
+    assert setup.voices == tuple(tiny_omni.SPEAKERS)
+    assert setup.default_voice == "ethan"
+
+
+def test_the_plan_says_how_many_frames_go_together(tmp_path: Path) -> None:
+    where = "connectors__in_shared_memory__extra__"
+    asked = request(tmp_path, **{f"{where}codec_chunk_frames": 10, f"{where}initial_codec_chunk_frames": 2})
+    options = setup_of(bundled.launch(asked, CPU)).jobs[1].options
+    assert (options.first_chunk, options.chunk, options.window) == (2, 10, 40)
+
+
+def test_the_plan_says_how_stages_sample_and_how_many_they_serve(tmp_path: Path) -> None:
+    asked = request(tmp_path, stages__1__max_num_seqs=3, stages__1__default_sampling_params__temperature=0.9)
+    options = setup_of(bundled.launch(asked, CPU)).jobs[0].options
+    assert options.limit == 3
+    assert options.sampling["temperature"] == 0.9
+    assert options.async_chunk
+
+
+def test_each_stage_sees_its_own_devices(tmp_path: Path) -> None:
+    setup = setup_of(bundled.launch(request(tmp_path, "qwen3_omni_moe"), TWO_GPUS))
+    assert [one["CUDA_VISIBLE_DEVICES"] for one in setup.environments] == ["5", "5"]
+    assert setup.thinker_env["CUDA_VISIBLE_DEVICES"] == "4"
+    assert {job.options.device for job in setup.jobs} == {"cuda"}
+
+
+def test_a_stage_that_nothing_computes_is_the_reason_for_silence(tmp_path: Path) -> None:
+    reason = silent_reason(request(tmp_path, "minicpmo_4_5_turn"))
+    assert reason == "the bundled engine has nothing that computes stage 1 (tts) of pipeline minicpmo_4_5"
+
+
+def test_a_plan_without_speech_has_no_reason_for_silence(tmp_path: Path) -> None:
+    assert silent_reason(request(tmp_path, "qwen3_omni_moe_thinking")) is None
+
+
+def test_several_replicas_of_the_first_stage_are_silent(tmp_path: Path) -> None:
+    assert "several replicas" in str(silent_reason(request(tmp_path, stages__0__data_parallel_size=2)))
