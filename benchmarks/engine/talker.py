@@ -146,6 +146,8 @@ def _reference(out: Path, _: str) -> None:
 def _parity(out: Path, mode: str) -> None:
     engine_args: dict[str, Any] = {
         "gpu_memory_utilization": 0.1,
+        "max_model_len": 256,
+        "disable_log_stats": False,
         "kv_cache_memory_bytes": 2**28,
         "attention_backend": "TRITON_ATTN",
     }

@@ -121,11 +121,15 @@ class SpeechState(DefaultModelState):
         return codes
 
     def _run_predictor(self, hidden: torch.Tensor, first: torch.Tensor, noise: torch.Tensor | None) -> torch.Tensor:
-        size = next((size for size in self._graphs if size >= first.shape[0]), None)
-        if size is not None:
-            return self._graphs[size].replay(hidden, first, noise)
-        codes: torch.Tensor = self._predictor(hidden, self.model.embed_input_ids(first), noise)
-        return codes
+        if not self._graphs:
+            codes: torch.Tensor = self._predictor(hidden, self.model.embed_input_ids(first), noise)
+            return codes
+        parts = []
+        for start in range(0, first.shape[0], _LARGEST_GRAPH):
+            part = slice(start, start + _LARGEST_GRAPH)
+            size = next(size for size in self._graphs if size >= len(first[part]))
+            parts.append(self._graphs[size].replay(hidden[part], first[part], None if noise is None else noise[part]))
+        return torch.cat(parts)
 
     def capture_inner_cudagraphs(self, *_: Any, **__: Any) -> None:
         """One graph for each power of two of requests; the predictor's passes are fused first."""

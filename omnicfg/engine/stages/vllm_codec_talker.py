@@ -48,7 +48,7 @@ class VllmCodecTalker(CodecTalker):
             "max_num_batched_tokens": _PROMPT_TOKENS,
             **self._options.engine_args,
         }
-        self._engine = LLM(
+        self._llm = LLM(
             str(directory),
             skip_tokenizer_init=True,
             enable_prompt_embeds=True,
@@ -59,7 +59,8 @@ class VllmCodecTalker(CodecTalker):
             additional_config={"speech": self._speech_config()},
             hf_overrides={"architectures": [architecture]},
             **engine_args,
-        ).llm_engine
+        )
+        self._engine = self._llm.llm_engine
         (self._talker,) = self._engine.apply_model(lambda model: model)
         self._running: dict[str, tuple[str, Utterance]] = {}
 
@@ -142,6 +143,7 @@ class VllmCodecTalker(CodecTalker):
 
     def _start(self, speech: Speech, prompt: torch.Tensor) -> Ended | None:
         from vllm import SamplingParams
+        from vllm.inputs.engine import embeds_input
         from vllm.sampling_params import RequestOutputKind
 
         seed = speech.seed if speech.seed is not None else self._options.sampling.get("seed")
@@ -166,7 +168,7 @@ class VllmCodecTalker(CodecTalker):
         )
         # The places of the prompt count as said where repetition is penalised: a code that is never said does no harm.
         places = [self._own.codec_pad_id] * prompt.shape[1]
-        inputs = {"prompt_embeds": prompt[0].cpu(), "prompt_token_ids": places}
+        inputs = embeds_input(prompt_embeds=prompt[0].cpu(), prompt_token_ids=places)
         self._running[speech.key] = (self._engine.add_request(speech.key, inputs, parameters), spoken)
         return None
 
