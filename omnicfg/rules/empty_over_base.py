@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.diagnostics import Severity
+from omnicfg.edits import remove_key
 from omnicfg.losses import Losses
 from omnicfg.passes.inherit import stage_id_of
 from omnicfg.passes.override import Override, document_of
@@ -49,7 +51,7 @@ _BLOCKS: Final = ("stages", "connectors", "platforms")
 def check_profile(subject: Subject) -> Iterator[Finding]:
     """Every empty value of a file against the files below, of a platform's entry against its stage, of an override."""
     losses = subject.losses
-    yield from _over_files(losses)
+    yield from _over_files(subject)
     for platform in losses.platforms:
         if platform in losses.trees:
             yield from _on_platform(subject.profile.deploy, platform)
@@ -61,35 +63,38 @@ def check_profile(subject: Subject) -> Iterator[Finding]:
             yield from _over_all_stages(stage, tree, in_block, losses)
 
 
-def _over_files(losses: Losses) -> Iterator[Finding]:
+def _over_files(subject: Subject) -> Iterator[Finding]:
+    documents = subject.losses.documents
     below: dict[Route, Node] = {}
-    for document in losses.documents if len(losses.documents) > 1 else ():
+    for document in documents if len(documents) > 1 else ():
         places = dict(_places(document))
-        for route, node in places.items():
+        for route, owner in places.items():
+            node = owner.items[route[-1]]
             if route in below and not plain(node):
-                yield _finding(route, node, below[route])
-        below |= {route: node for route, node in places.items() if plain(node)}
+                found = _finding(route, node, below[route])
+                yield replace(found, fix=remove_key(subject, owner, route[-1]))
+        below |= {route: owner.items[route[-1]] for route, owner in places.items() if plain(owner.items[route[-1]])}
 
 
-def _places(document: Mapping) -> Iterator[tuple[Route, Node]]:
-    """The values of a file that an empty value in a file on top would not clear, each with its route."""
-    yield from (((block,), document.items[block]) for block in _BLOCKS if block in document.items)
+def _places(document: Mapping) -> Iterator[tuple[Route, Mapping]]:
+    """What an empty value in a file on top would not clear: the route, and the mapping that has its last key."""
+    yield from (((block,), document) for block in _BLOCKS if block in document.items)
     yield from _stage_places(document.items.get("stages"), ("stages",))
     platforms = document.items.get("platforms")
     for name, block in platforms.items.items() if isinstance(platforms, Mapping) else ():
+        assert isinstance(platforms, Mapping)
         route: Route = ("platforms", name)
-        yield route, block
-        stages = block.items.get("stages") if isinstance(block, Mapping) else None
-        if stages is not None:
-            yield (*route, "stages"), stages
-            yield from _stage_places(stages, (*route, "stages"))
+        yield route, platforms
+        if isinstance(block, Mapping) and "stages" in block.items:
+            yield (*route, "stages"), block
+            yield from _stage_places(block.items["stages"], (*route, "stages"))
 
 
-def _stage_places(stages: Node | None, above: Route) -> Iterator[tuple[Route, Node]]:
+def _stage_places(stages: Node | None, above: Route) -> Iterator[tuple[Route, Mapping]]:
     for entry in stages.mappings() if isinstance(stages, Sequence) else ():
         for key in deploy_schema().deep_merge_keys:
             if isinstance(entry.items.get(key), Mapping):
-                yield (*above, stage_id_of(entry), key), entry.items[key]
+                yield (*above, stage_id_of(entry), key), entry
 
 
 def _on_platform(deploy: Mapping, platform: str) -> Iterator[Finding]:
