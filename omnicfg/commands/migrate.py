@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from omnicfg.commands._command_line import COMMAND, COMMAND_FROM, parsed_command
 from omnicfg.commands._options import PIPELINE, profile_names
 from omnicfg.errors import OmnicfgError, UsageError
 from omnicfg.parser import Argument, Option
 
 if TYPE_CHECKING:
+    from omnicfg.command_line.parse import CommandLine
+    from omnicfg.migrate.command import MigratedCommand
     from omnicfg.migrate.run import Migration
 
 HELP = "Turn a stage config of vLLM-Omni before 0.30 into a profile that means the same today."
@@ -44,9 +47,16 @@ def run(
     base: BASE = None,
     pipeline: PIPELINE = None,
     platform: PLATFORM = None,
+    command: COMMAND = None,
+    command_from: COMMAND_FROM = None,
     format: FORMAT = "text",
 ) -> int:
     """Exit code: 0 where everything is still said, 1 where something is lost, 2 where a file cannot be migrated."""
+    line = parsed_command(command, command_from)
+    if line is not None:
+        if paths or in_place or check:
+            raise UsageError("a command names its own files", "Give `-o FILE` or `--stdout`, and no OLD.")
+        return _of_command(line, output, flat, base, pipeline, platform, format)
     _check_request(paths, [output is not None, in_place, stdout, check], flat, base)
     if check:
         paths = [path for path in paths if _is_old(path)]
@@ -65,6 +75,67 @@ def run(
     if refused:
         return 1 if check else 2
     return int(not all(migration.is_whole for migration in done))
+
+
+def _of_command(
+    line: CommandLine,
+    output: Path | None,
+    flat: bool,
+    base: str | None,
+    pipeline: str | None,
+    platform: str | None,
+    format: str,
+) -> int:
+    """An old command with its stage config becomes a profile; one of today an overlay on the profile it names."""
+    from omnicfg.migrate.command import migrate_command, shortest, unread_flags
+
+    if line.stage_config is not None:
+        old = Path(line.stage_config.text)
+        target = output or old
+        from omnicfg.migrate.run import migrate
+
+        done = migrate(old, target=output, pipeline=pipeline, platform=platform, base=base, flat=flat, line=line)
+        _write(done, output, in_place=False, quiet=output is None)
+        _report([done], [], format, on_stdout=output is not None)
+        told = sys.stdout if output else sys.stderr
+        for text in unread_flags(line, done.outcomes):
+            print(
+                f"`{text}` changed nothing: every stage of the old file sets that itself, or takes no such thing",
+                file=told,
+            )
+        print(f"command: {shortest(line, str(target))}", file=told)
+        return int(not done.is_whole)
+    from omnicfg.command_line.profile import profile_of
+    from omnicfg.compiler import load, pipeline_of
+
+    named, key = profile_of(line, base or "", pipeline, None)
+    profile = load(named)
+    target = output or Path("overlay.yaml")
+    made = migrate_command(line, profile, pipeline_of(profile, key), target, platform or "cuda")
+    return _show_command(made, output, format)
+
+
+def _show_command(made: MigratedCommand, output: Path | None, format: str) -> int:
+    from omnicfg.diagnostics import Severity
+    from omnicfg.report import migration as report
+    from omnicfg.report.text import render_errors
+
+    if output is None and format != "json":
+        sys.stdout.write(made.text)
+    elif output is not None and made.text:
+        from omnicfg.migrate.write import write_overlay
+
+        for path in write_overlay(made, output):
+            print(f"omnicfg migrate: wrote {path}", file=sys.stderr)
+    if format == "json":
+        from omnicfg.report.json import dumps
+
+        sys.stdout.write(dumps(made.to_dict()))
+    else:
+        (sys.stdout if output else sys.stderr).write(report.render_command(made))
+        if made.findings:
+            print(render_errors(OmnicfgError(made.findings)), end="", file=sys.stderr)
+    return int(bool(made.changes) or any(finding.severity is Severity.ERROR for finding in made.findings))
 
 
 def _check_request(paths: Sequence[Path], ways: Sequence[bool], flat: bool, base: str | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
+from omnicfg.commands._command_line import COMMAND, COMMAND_FROM, parsed_command, request_of, tell_findings
 from omnicfg.commands._estimates import DEVICE_MEMORY, check_device_memory, tell_estimates
 from omnicfg.commands._options import (
     EFFECTIVE,
@@ -17,6 +18,7 @@ from omnicfg.commands._options import (
     VLLM_VERSION,
 )
 from omnicfg.commands._plans import Request, platforms_of, tell, vllm_version_of
+from omnicfg.errors import UsageError
 from omnicfg.parser import Option
 
 if TYPE_CHECKING:
@@ -31,22 +33,35 @@ FORMAT = Annotated[
 
 
 def run(
-    profile: PROFILE,
+    profile: PROFILE = "",
     platform: PLATFORM = "cuda",
     pipeline: PIPELINE = None,
     model: MODEL_DIR = None,
     device_memory: DEVICE_MEMORY = None,
     overlays: OVERLAYS = None,
     settings: SETTINGS = None,
+    command: COMMAND = None,
+    command_from: COMMAND_FROM = None,
     effective: EFFECTIVE = False,
     vllm_version: VLLM_VERSION = None,
     explain: EXPLAIN = False,
     format: FORMAT = "table",
 ) -> int:
-    """Exit code: 1 where one of several platforms refuses the profile; a refusal of the only one is an error."""
+    """Exit code: 1 where one of several platforms refuses the profile, or a command line has errors.
+
+    A refusal of the only platform is an error.
+    """
     platforms = platforms_of(platform)
     check_device_memory(model, device_memory)
-    plans, errors = Request(profile, pipeline, model, overlays, settings).some_plans(platforms)
+    line = parsed_command(command, command_from)
+    if line is None:
+        _check_profile(profile)
+        request = Request(profile, pipeline, model, overlays, settings)
+        wrong = False
+    else:
+        request, found = request_of(line, profile, pipeline, model, overlays, settings)
+        wrong = tell_findings(request, found, platforms)
+    plans, errors = request.some_plans(platforms)
     version = vllm_version_of(vllm_version)
     if effective:
         from omnicfg.passes.effective import effective as filled
@@ -56,7 +71,12 @@ def run(
     tell_estimates(plans, model, device_memory)
     for error in errors.values():
         tell(error)
-    return 1 if errors else 0
+    return 1 if errors or wrong else 0
+
+
+def _check_profile(profile: str) -> None:
+    if not profile:
+        raise UsageError("PROFILE is missing", "`omnicfg resolve --help` shows how it is used.")
 
 
 class _Output:

@@ -1,7 +1,8 @@
 """``python -m omnicfg.export.vllm_omni --out schemas/vllm-omni``: what omnicfg knows of a vllm-omni release.
 
-Run where vllm-omni is installed; no GPU is needed. Writes ``<out>/<version>/pipelines.json`` and
-``deploy.json``. The same release gives the same bytes: everything whose order has no meaning is sorted.
+Run where vllm-omni is installed; no GPU is needed. Writes ``<out>/<version>/pipelines.json``,
+``deploy.json`` and ``flags.json``. The same release gives the same bytes: everything whose order has no meaning is
+sorted.
 """
 
 from __future__ import annotations
@@ -26,12 +27,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     prepare()
 
     from omnicfg.export.omni_deploy import export_deploy
+    from omnicfg.export.omni_flags import export_flags
     from omnicfg.export.omni_pipelines import export_pipelines
 
     release = installed_version("vllm-omni")
     folder = out / release
     folder.mkdir(parents=True, exist_ok=True)
-    for name, content in (("pipelines", export_pipelines(release)), ("deploy", export_deploy(release))):
+    made = {"pipelines": export_pipelines, "deploy": export_deploy, "flags": export_flags}
+    for name, export in made.items():
+        content = export(release)
         write_json(folder / f"{name}.json", content)
         print(folder / f"{name}.json")
 

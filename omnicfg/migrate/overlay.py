@@ -44,7 +44,9 @@ class Draft:
     written: int
 
 
-def draft(old: OldFile, found: Recognised, outcomes: Sequence[Outcome], base: Base, platform: str, shown: str) -> Draft:
+def draft(
+    old: OldFile | None, found: Recognised, outcomes: Sequence[Outcome], base: Base, platform: str, shown: str
+) -> Draft:
     """The thinnest profile on a base. Raises :class:`ResolveError` where none compiles."""
     return _Drafter(old, found, outcomes, base, platform, shown).draft()
 
@@ -52,7 +54,7 @@ def draft(old: OldFile, found: Recognised, outcomes: Sequence[Outcome], base: Ba
 class _Drafter:
     def __init__(
         self,
-        old: OldFile,
+        old: OldFile | None,
         found: Recognised,
         outcomes: Sequence[Outcome],
         base: Base,
@@ -66,7 +68,7 @@ class _Drafter:
         self.platform = platform
         self.shown = shown
         self.stage_ids = [stage["stage_id"] for stage in pipelines()[found.pipeline]["stages"]]
-        self.marks = _block_marks(old, found)
+        self.marks = {} if old is None else _block_marks(old, found)
         self.forms: dict[int, list[str]] = {}
 
     def draft(self) -> Draft:

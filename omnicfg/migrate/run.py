@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from omnicfg.check import run_rules
 from omnicfg.compiler import check_platform, compile_profile, load_file, pipeline_of
@@ -23,6 +23,9 @@ from omnicfg.plan import Plan
 from omnicfg.rule import Subject
 from omnicfg.secrets import redacted
 from omnicfg.tree import LayerKind, Mapping, Node, Route, dotted, plain
+
+if TYPE_CHECKING:
+    from omnicfg.command_line.parse import CommandLine
 
 _DERIVED: Final = ("async_chunk", "session_mode", "use_v2_model_runner", "duplex_max_sessions")
 _TAKEN_APART: Final = ("connectors", "default_sampling_params", "input_connectors", "output_connectors")
@@ -104,8 +107,9 @@ def migrate(
     platform: str | None = None,
     base: str | None = None,
     flat: bool = False,
+    line: CommandLine | None = None,
 ) -> Migration:
-    """The profile that means what the stage config at ``path`` meant.
+    """The profile that means what the stage config at ``path`` meant, with the flags of a command beside it if any.
 
     ``target`` is where it will lie (beside the old file where it is not given); ``base`` names a shipped profile or a
     file to build on, ``flat`` asks for a profile without one. Nothing is written. Raises
@@ -117,7 +121,12 @@ def migrate(
     on = platform or _platform_of(old)
     check_platform(on)
     bases = [] if flat else bases_for(found.pipeline, place.parent, base)
-    chosen = _thinnest(old, found, bases, on, str(place) if target else old.shown)
+    mapped = outcomes(old, found)
+    if line is not None:
+        from omnicfg.migrate.command import old_flags
+
+        mapped += old_flags(line, mapped, found.pipeline)
+    chosen = _thinnest(old, found, mapped, bases, on, str(place) if target else old.shown)
     wanted = [each for outcome in chosen.outcomes for each in outcome.wanted]
     return Migration(
         source=old.shown,
@@ -144,8 +153,8 @@ def verify(migration: Migration, path: Path) -> int:
 
 
 def _is_said(outcome: Outcome) -> bool:
-    """Whether what the old file left unsaid had to be written."""
-    return outcome.fate is not Fate.DEFAULT
+    """Whether what no line of the old file says had to be written, or was a flag of its command."""
+    return outcome.fate is not Fate.DEFAULT or outcome.path.startswith("-")
 
 
 def _platform_of(old: OldFile) -> str:
@@ -165,9 +174,10 @@ def _platform_of(old: OldFile) -> str:
     return folder if folder in deploy_schema().platforms else "cuda"
 
 
-def _thinnest(old: OldFile, found: Recognised, bases: Sequence[Base], platform: str, shown: str) -> Draft:
+def _thinnest(
+    old: OldFile, found: Recognised, mapped: Sequence[Outcome], bases: Sequence[Base], platform: str, shown: str
+) -> Draft:
     """The draft that writes and adds least, on one of the bases, or on none where there are none."""
-    mapped = outcomes(old, found)
     drafts: list[Draft] = []
     for base in bases:
         try:

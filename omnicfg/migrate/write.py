@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from omnicfg.errors import UsageError
 from omnicfg.migrate.bases import copies
+from omnicfg.migrate.command import MigratedCommand
 from omnicfg.migrate.run import Migration, verify
 
 
@@ -28,6 +29,17 @@ def write_profile(migration: Migration, path: Path, *, backup: bool = False) -> 
             _write(_free_name(path), path.read_text(encoding="utf-8"), made)
         _replace(path, migration)
     return [each for each in made if each.is_file()]
+
+
+def write_overlay(made: MigratedCommand, path: Path) -> list[Path]:
+    """Write the overlay of a command to ``path``, and copies of a base that lies elsewhere; the files written."""
+    written: list[Path] = []
+    with _undone(written), _trouble(path):
+        for target, text in copies(made.base, path.parent).items():
+            _make_folder(target.parent, written)
+            _write(target, text, written)
+        _take_place(path, made.text, lambda _draft: None)
+    return [*(each for each in written if each.is_file()), path]
 
 
 @contextlib.contextmanager
@@ -72,18 +84,25 @@ def _free_name(path: Path) -> Path:
 
 
 def _replace(path: Path, migration: Migration) -> None:
-    """Write beside ``path``, prove, and only then take its place."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:64]}.", suffix=".yaml")
-    draft = Path(temporary)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
-            stream.write(migration.text)
-        draft.chmod(_mode(path))
+    def prove(draft: Path) -> None:
         if verify(migration, draft) != migration.checked:
             raise UsageError(
                 f"{path} was not written: compiled from disk it gives other values than before",
                 "Did a base change meanwhile? Run the command once more.",
             )
+
+    _take_place(path, migration.text, prove)
+
+
+def _take_place(path: Path, text: str, prove: Callable[[Path], None]) -> None:
+    """Write beside ``path``, prove, and only then take its place."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:64]}.", suffix=".yaml")
+    draft = Path(temporary)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
+            stream.write(text)
+        draft.chmod(_mode(path))
+        prove(draft)
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)

@@ -10,6 +10,7 @@ from omnicfg.report.terminal import Style, printable
 from omnicfg.report.yaml import inline
 
 if TYPE_CHECKING:
+    from omnicfg.migrate.command import MigratedCommand
     from omnicfg.migrate.outcome import Outcome
     from omnicfg.migrate.run import Added, Migration
 
@@ -121,6 +122,21 @@ def _code(value: Any) -> str:
 
 def _cell(text: str) -> str:
     return printable(text).replace("|", "\\|").replace("\n", " ")
+
+
+def render_command(made: MigratedCommand) -> str:
+    """What became of a command's flags, the shortest command, and the proof."""
+    style = Style(False)
+    rows = [[flag, became] for flag, became in made.told]
+    parts = [f"pipeline {made.pipeline}, over {made.base.reference}, for {made.platform}\n\n"]
+    parts.append(render_table(rows, style, None, indent="  "))
+    parts.append(f"\ncommand: {made.command}\n")
+    if not made.text:
+        parts.append("the flags say nothing that the profile does not say: no overlay is needed\n")
+    parts += [f"differs: stage {change.stage_id} {change.key}\n" for change in made.changes]
+    if not made.changes:
+        parts.append(f"proof: compiled for {made.platform}, both commands start the same engine args\n")
+    return "".join(parts)
 
 
 def migrations_data(migrations: Sequence[Migration], refused: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -1,0 +1,311 @@
+"""The words after `serve` → the flags that were given, as upstream's parser (vLLM's, over argparse) reads them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+from omnicfg.command_line.findings import finding
+from omnicfg.command_line.flags import Catalog, Flag, catalog
+from omnicfg.command_line.shell import Word
+from omnicfg.diagnostics import Diagnostic
+from omnicfg.near import did_you_mean
+from omnicfg.passes.override import is_plain
+from omnicfg.passes.read import MAX_DEPTH
+from omnicfg.tree import Mark
+
+_READABLE: Final = r"(\d+(?:\.\d+)?)([kKmMgGtT])"
+_POWERS: Final = {"k": 1, "m": 2, "g": 3, "t": 4}
+_NEGATIVE: Final = r"-\d+(\.\d*)?\Z|-\.\d+\Z"
+
+
+class Given(NamedTuple):
+    """A flag that was given: its value as upstream has it, how it is shown, where it stands, and its words."""
+
+    flag: Flag
+    value: Any
+    text: str
+    mark: Mark
+    words: tuple[str, ...]
+
+
+class CommandLine(NamedTuple):
+    """A parsed command: the model, the flags that were given (each once, the last one counts), and what is wrong.
+
+    ``stage_config`` is the old stage config that ``--stage-configs-path`` named before 0.30.
+    """
+
+    model: Word | None
+    given: dict[str, Given]
+    findings: list[Diagnostic]
+    stage_config: Word | None = None
+
+    def value(self, dest: str) -> Any:
+        """The value of a flag; ``None`` where it was not given."""
+        return self.given[dest].value if dest in self.given else None
+
+
+class _BadValueError(Exception):
+    """A value that a flag cannot have; the message says what it has to be."""
+
+
+def parse(words: Iterable[Word]) -> CommandLine:
+    """The command line that the words after `serve` make."""
+    return _Parser(catalog(), list(words)).parse()
+
+
+class _Parser:
+    def __init__(self, known: Catalog, words: list[Word]) -> None:
+        self.known = known
+        self.words = words
+        self.at = 0
+        self.model: Word | None = None
+        self.given: dict[str, Given] = {}
+        self.nested: dict[str, tuple[dict[str, Any], Word]] = {}
+        self.findings: list[Diagnostic] = []
+        self.stage_config: Word | None = None
+
+    def parse(self) -> CommandLine:
+        for word in self.words:
+            self._check_variables(word)
+        while self.at < len(self.words):
+            word = self.words[self.at]
+            self.at += 1
+            if _is_option(word.text):
+                self._take(word)
+            elif self.model is None:
+                self.model = word
+            else:
+                self._tell("unknown-flag", word, f"`{word.text}` is no flag, and the model is already named")
+        for option, (value, word) in self.nested.items():
+            self._set(self.known.by_option[option], json.dumps(value), word, [word._replace(text=json.dumps(value))])
+        if self.model is None and "model" in self.given:
+            self.model = Word(str(self.given["model"].value), self.given["model"].mark)
+        return CommandLine(self.model, self.given, self.findings, self.stage_config)
+
+    def _check_variables(self, word: Word) -> None:
+        for name in word.unknown:
+            self._tell("unset-variable", word, f"nothing assigns `${name}` here")
+
+    def _tell(self, name: str, word: Word, message: str, help: str | None = None) -> None:
+        self.findings.append(finding(name, word.mark, message, help))
+
+    def _take(self, word: Word) -> None:
+        option, equals, text = word.text.partition("=")
+        if word.text.startswith("-O") and word.text[2:3] not in ("", "="):
+            option, equals, text = "--optimization-level", "=", word.text[2:]
+        elif option == "-O":
+            option = "--optimization-level"
+        if option.startswith("--"):
+            head, dot, tail = option.partition(".")
+            option = "--" + head[2:].replace("_", "-") + dot + tail
+        if "." in option:
+            self._take_nested(word, option, equals, text)
+            return
+        flag = self._flag(word, option)
+        if flag is None:
+            start = self.at
+            self._skip_values()
+            if option == "--stage-configs-path":
+                self.stage_config = (
+                    word._replace(text=text) if equals else next(iter(self.words[start : self.at]), None)
+                )
+            return
+        if not flag.takes_value:
+            self._set_switch(flag, option, equals, word)
+            return
+        values = [word._replace(text=text)] if equals else self._values(flag, word)
+        if values is not None:
+            self._set(flag, " ".join(value.text for value in values), word, values, bare=not values)
+
+    def _flag(self, word: Word, option: str) -> Flag | None:
+        """The flag of an option; an unambiguous beginning of a long one will do, as for argparse."""
+        known = self.known.by_option
+        if option in known:
+            return known[option]
+        longer = {known[name].dest: known[name] for name in known if name.startswith(option)} if len(option) > 2 else {}
+        if option.startswith("--") and len(longer) == 1:
+            return next(iter(longer.values()))
+        dest = option.lstrip("-").replace("-", "_")
+        if dest in self.known.removed:
+            help = "`omnicfg migrate` turns the file into a profile; name that with `--deploy-config`."
+            self._tell("unknown-flag", word, f"`{option}` is no longer there: its schema was removed", help)
+        elif longer:
+            names = ", ".join(sorted(flag.shown for flag in longer.values())[:6])
+            self._tell("unknown-flag", word, f"`{option}` is the beginning of several flags", f"It may be {names}.")
+        else:
+            near = did_you_mean(option, known)
+            self._tell("unknown-flag", word, f"`vllm serve --omni` has no flag `{option}`", near)
+        return None
+
+    def _skip_values(self) -> None:
+        while self.at < len(self.words) and not _is_option(self.words[self.at].text):
+            self.at += 1
+
+    def _values(self, flag: Flag, word: Word) -> list[Word] | None:
+        """The words that a flag takes; ``None`` where the one that it needs is missing."""
+        start = self.at
+        while self.at < len(self.words) and not _is_option(self.words[self.at].text):
+            self.at += 1
+            if flag.nargs not in ("+", "*"):
+                break
+        values = self.words[start : self.at]
+        if values or flag.nargs in ("?", "*"):
+            return values
+        self._tell("bad-flag-value", word, f"`{flag.shown}` needs a value")
+        return None
+
+    def _set_switch(self, flag: Flag, option: str, equals: str, word: Word) -> None:
+        if equals:
+            self._tell("bad-flag-value", word, f"`{option}` takes no value")
+            return
+        value = not option.startswith("--no-") if flag.kind == "bool" else flag.const
+        self.given[flag.dest] = Given(flag, value, option, word.mark, (word.text,))
+
+    def _set(self, flag: Flag, text: str, word: Word, values: list[Word], *, bare: bool = False) -> None:
+        try:
+            if bare:
+                value = flag.const
+            elif flag.nargs in ("+", "*"):
+                value = [_value(flag, each.text) for each in values]
+            else:
+                value = _value(flag, text)
+        except _BadValueError as error:
+            place = values[0] if values else word
+            self._tell("bad-flag-value", place, f"`{flag.shown}` is `{_short(text)}`; it has to be {error}")
+            return
+        words = (flag.shown, *(each.text for each in values))
+        self.given[flag.dest] = Given(flag, value, f"{flag.shown} {_short(text)}".rstrip(), word.mark, words)
+
+    def _take_nested(self, word: Word, option: str, equals: str, text: str) -> None:
+        """``--compilation-config.mode 3``: all of one flag together are its JSON."""
+        head, *keys = option.removesuffix("+").split(".")
+        flag = self._flag(word, head)
+        if not equals and self.at < len(self.words):
+            text = self.words[self.at].text
+            self.at += 1
+        if flag is None:
+            return
+        value = text.split(",") if option.endswith("+") else _loose(text)
+        block = self.nested.setdefault(flag.options[0], ({}, word))[0]
+        for key in keys[:-1]:
+            inner = block.setdefault(key, {})
+            if not isinstance(inner, dict):
+                inner = block[key] = {}
+            block = inner
+        block[keys[-1]] = value
+
+
+def _is_option(text: str) -> bool:
+    return (
+        text.startswith("-") and len(text) > 1 and not re.match(_NEGATIVE, text) and " " not in text.partition("=")[0]
+    )
+
+
+def _loose(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return _readable(text)
+    except _BadValueError:
+        return text
+
+
+def _value(flag: Flag, text: str) -> Any:
+    """A value as upstream has it once it is read. Raises :class:`_BadValueError`."""
+    kind = flag.kind.removeprefix("optional ")
+    if kind != flag.kind and text in ("", "None"):
+        return None
+    value = _CONVERT[kind](text)
+    if flag.choices and str(value) not in flag.choices:
+        raise _BadValueError(f"one of {', '.join(flag.choices)}")
+    if kind == "config":
+        return _merged(flag.defaults, value)
+    return value
+
+
+def _merged(below: Any, above: Any) -> Any:
+    if not (isinstance(below, dict) and isinstance(above, dict)):
+        return above
+    return {**below, **{key: _merged(below.get(key), value) for key, value in above.items()}}
+
+
+def _number(convert: type[int] | type[float], what: str) -> Callable[[str], Any]:
+    def read(text: str) -> Any:
+        try:
+            if len(text) > 400:
+                raise ValueError
+            return convert(text)
+        except ValueError:
+            raise _BadValueError(what) from None
+
+    return read
+
+
+def _json(text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        raise _BadValueError("JSON") from None
+    if not is_plain(value, MAX_DEPTH):
+        raise _BadValueError("JSON that nests less deeply")
+    return value
+
+
+def _json_object(text: str) -> Any:
+    value = _json(text)
+    if not isinstance(value, dict):
+        raise _BadValueError("a JSON object")
+    return value
+
+
+def _stage_overrides(text: str) -> Any:
+    value = _json_object(text)
+    if not all(key.isascii() and key.isdigit() and isinstance(entry, dict) for key, entry in value.items()):
+        raise _BadValueError('a JSON object of stage ids and settings, such as `{"0": {"max_num_seqs": 8}}`')
+    return value
+
+
+def _dict_or_str(text: str) -> Any:
+    return _json(text) if re.match(r"(?s)\s*\{.*\}\s*\Z", text) else text
+
+
+def _readable(text: str) -> int:
+    """``8k`` is 8000, ``8K`` is 8192."""
+    what = "a whole number, such as 8192, 8k or 8K"
+    match = re.fullmatch(_READABLE, text.strip())
+    if match is None:
+        return int(_number(int, what)(text.strip()))
+    power = _POWERS[match[2].lower()]
+    if match[2].islower():
+        return int(Decimal(match[1]) * Decimal(1000**power))
+    if "." in match[1]:
+        raise _BadValueError(f"{what}; fractions go with small letters")
+    return int(match[1]) * int(1024**power)
+
+
+def _readable_or_auto(text: str) -> int:
+    return -1 if text.strip() == "-1" or text.strip().lower() == "auto" else _readable(text)
+
+
+_CONVERT: Final[dict[str, Callable[[str], Any]]] = {
+    "str": str,
+    "int": _number(int, "a whole number"),
+    "float": _number(float, "a number"),
+    "json": _json,
+    "json_object": _json_object,
+    "config": _json_object,
+    "dict_or_str": _dict_or_str,
+    "human_int": _readable,
+    "human_int_or_auto": _readable_or_auto,
+    "stage_overrides": _stage_overrides,
+}
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:77]}..."

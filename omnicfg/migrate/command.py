@@ -1,0 +1,173 @@
+"""A whole command line → an overlay that says what its flags say, and the shortest command that means the same."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omnicfg.catalog.upstream import deploy_schema
+from omnicfg.command_line.effect import Effect, effect
+from omnicfg.command_line.parse import CommandLine, Given
+from omnicfg.compare import Change, diff
+from omnicfg.compiler import Profile, compile_profile
+from omnicfg.diagnostics import Diagnostic
+from omnicfg.migrate.bases import Base, bases_for
+from omnicfg.migrate.facts import facts
+from omnicfg.migrate.outcome import Fate, Outcome, Wanted
+from omnicfg.migrate.overlay import Draft, draft
+from omnicfg.migrate.recognise import Recognised
+from omnicfg.passes.override import Override
+from omnicfg.plan import Plan
+from omnicfg.tree import Node, Route, find, plain
+
+_FOLDED = ("deploy_config", "stage_overrides", "async_chunk", "omni", "model")
+
+
+@dataclass(frozen=True)
+class MigratedCommand:
+    """An overlay and the command that starts it; ``changes`` is what the two commands differ in, if anything.
+
+    ``text`` is empty where no flag says anything that the profile does not say: then there is nothing to write.
+    """
+
+    pipeline: str
+    platform: str
+    base: Base
+    target: str
+    text: str
+    command: str
+    told: Sequence[tuple[str, str]]
+    findings: Sequence[Diagnostic]
+    changes: Sequence[Change]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "pipeline": self.pipeline,
+            "platform": self.platform,
+            "base_config": self.base.reference,
+            "target": self.target,
+            "profile": self.text,
+            "command": self.command,
+            "flags": [{"flag": flag, "became": became} for flag, became in self.told],
+            "findings": [finding.to_dict() for finding in self.findings],
+            "differences": [change.to_dict() for change in self.changes],
+        }
+
+
+def migrate_command(
+    line: CommandLine, profile: Profile, pipeline: str, target: Path, platform: str = "cuda"
+) -> MigratedCommand:
+    """The overlay on ``profile``, the one that the command starts, and the command without the flags that it took in.
+
+    Raises :class:`~omnicfg.errors.OmnicfgError` where the profile does not compile.
+    """
+    before = compile_profile(profile, platform, pipeline)
+    made = effect(line, pipeline, before)
+    wanted_plan = compile_profile(profile, platform, pipeline, made.overrides)
+    (base,) = bases_for(pipeline, target.parent, str(profile.path) if profile.path.is_file() else profile.shown)
+    outcomes = _outcomes(made, wanted_plan)
+    found = Recognised(pipeline, {}, "the command starts it")
+    drafted = draft(None, found, outcomes, base, platform, str(target))
+    is_needed = drafted.written > 0
+    deploy = str(target) if is_needed else str(line.value("deploy_config") or "")
+    return MigratedCommand(
+        pipeline=pipeline,
+        platform=platform,
+        base=base,
+        target=str(target),
+        text=drafted.text if is_needed else "",
+        command=shortest(line, deploy),
+        told=_told(line, drafted),
+        findings=[*line.findings, *made.findings],
+        changes=[change for change in diff(wanted_plan, drafted.plan) if change.key != "pipeline"],
+    )
+
+
+def _outcomes(made: Effect, plan: Plan) -> list[Outcome]:
+    """The flags as settings that the overlay has to say, each once, with the value that it comes to."""
+    outcomes: dict[tuple[int | None, Route], Outcome] = {}
+    for override in made.overrides:
+        stage_id, route = _place(override)
+        node = _node(plan, stage_id, route)
+        if node is not None:
+            wanted = Wanted(stage_id, route, node, plain(node))
+            outcomes[stage_id, route] = Outcome(override.node.mark.file, None, Fate.KEPT, "", None, (wanted,))
+    return list(outcomes.values())
+
+
+def _place(override: Override) -> tuple[int | None, Route]:
+    """The stage and the key that an override writes; blocks that a profile replaces as a whole are written whole."""
+    if override.route[0] != "stages":
+        return None, override.route
+    rest = override.route[2:]
+    deep = rest[0] in deploy_schema().deep_merge_keys
+    return int(override.route[1]), rest if deep else rest[:1]
+
+
+def _node(plan: Plan, stage_id: int | None, route: Route) -> Node | None:
+    if stage_id is None:
+        return find(plan.deploy, route)
+    stage = plan.stage(stage_id)
+    return None if stage is None else stage.find(route)
+
+
+def _told(line: CommandLine, drafted: Draft) -> list[tuple[str, str]]:
+    """What became of every flag."""
+    keys: dict[str, list[str]] = {}
+    for outcome in drafted.outcomes:
+        is_default = outcome.fate is Fate.DEFAULT
+        word = "as the profile has it" if is_default else outcome.wanted[0].key if outcome.wanted else outcome.note
+        keys.setdefault(outcome.path, []).append(word)
+    return [(given.text, _became(given, keys)) for given in line.given.values()]
+
+
+def _became(given: Given, keys: dict[str, list[str]]) -> str:
+    found = keys.get(given.text)
+    if given.flag.dest == "stage_overrides":
+        found = [word for text, words in keys.items() if text.startswith("--stage-overrides") for word in words]
+    if found:
+        return ", ".join(dict.fromkeys(found))
+    if given.flag.dest == "deploy_config":
+        return "the base of the profile"
+    if given.flag.reach == "nothing":
+        return "left out: nothing reads it"
+    return "left out: no stage takes it" if given.flag.reach == "stages" else "kept in the command"
+
+
+def shortest(line: CommandLine, deploy: str) -> str:
+    """The shortest command: the model, the profile, and the flags that a profile cannot say."""
+    words = ["vllm", "serve", *([line.model.text] if line.model is not None else []), "--omni"]
+    if deploy:
+        words += ["--deploy-config", deploy]
+    for given in line.given.values():
+        absorbed = given.flag.dest in _FOLDED or given.flag.reach in ("stages", "nothing")
+        if not absorbed:
+            words += given.words
+    return shlex.join(words)
+
+
+def old_flags(line: CommandLine, outcomes: Sequence[Outcome], pipeline: str) -> list[Outcome]:
+    """What the flags of an old command meant beside its stage config, as further settings for the profile.
+
+    Before 0.30 a flag filled in what a stage's own ``engine_args`` left open, and nothing else (``base_engine_args``).
+    """
+    said = {(wanted.stage_id, wanted.route[0]) for outcome in outcomes for wanted in outcome.wanted}
+    found = []
+    for override in effect(line, pipeline).overrides:
+        stage_id, route = _place(override)
+        if stage_id is None or (stage_id, route[0]) in said or route[0] in facts()["implied"]:
+            continue
+        wanted = Wanted(stage_id, route, override.node, plain(override.node))
+        found.append(
+            Outcome(override.node.mark.file, None, Fate.KEPT, "filled in what the stage left open", None, (wanted,))
+        )
+    return found
+
+
+def unread_flags(line: CommandLine, outcomes: Sequence[Outcome]) -> list[str]:
+    """The engine args of an old command that filled in nothing."""
+    used = {outcome.path for outcome in outcomes}
+    return [each.text for each in line.given.values() if each.flag.reach == "stages" and each.text not in used]

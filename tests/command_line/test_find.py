@@ -1,0 +1,78 @@
+"""Commands in shell scripts, Dockerfiles and compose files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from omnicfg.command_line.find import of_file, of_text
+from omnicfg.command_line.shell import Word
+from omnicfg.errors import UsageError
+from tests.conftest import WriteProfile
+
+
+def texts(words: list[Word]) -> list[str]:
+    return [word.text for word in words]
+
+
+def test_a_command_on_the_command_line() -> None:
+    words = of_text(
+        """CUDA_VISIBLE_DEVICES=0 exec vllm serve Qwen/X --omni --stage-overrides '{"0": {"a": 1}}' > log"""
+    )
+    assert texts(words) == ["Qwen/X", "--omni", "--stage-overrides", '{"0": {"a": 1}}']
+    assert (words[0].mark.line, words[0].mark.column) == (1, 40)
+
+
+def test_a_shell_script_with_variables_and_continued_lines(profile_file: WriteProfile) -> None:
+    script = profile_file(
+        "#!/bin/bash\n"
+        "export MODEL=Qwen/X TP=2  # vllm serve in a comment\n"
+        "PORT=${PORT:-8000}\n"
+        'vllm serve "$MODEL" --omni \\\n'
+        '  --port "$PORT" -tp ${TP} --max-num-seqs $SEQS 2>&1 | tee log\n',
+        "serve.sh",
+    )
+    words = of_file(script)
+    assert texts(words) == ["Qwen/X", "--omni", "--port", "8000", "-tp", "2", "--max-num-seqs", "$SEQS"]
+    assert words[-1].unknown == ("SEQS",)
+    assert (words[2].mark.line, words[2].mark.column) == (5, 3)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "FROM x\nENV MODEL=Qwen/X\nCMD vllm serve $MODEL --omni \\\n    --port 1\n",
+        'FROM x\nCMD ["vllm", "serve", "Qwen/X", "--omni", "--port", "1"]\n',
+        'FROM x\nENTRYPOINT ["vllm", "serve"]\nCMD ["Qwen/X", "--omni", "--port", "1"]\n',
+    ],
+)
+def test_dockerfiles(text: str, profile_file: WriteProfile) -> None:
+    assert texts(of_file(profile_file(text, "Dockerfile"))) == ["Qwen/X", "--omni", "--port", "1"]
+
+
+@pytest.mark.parametrize(
+    "service",
+    [
+        "command: vllm serve Qwen/X --omni --port 1",
+        "command: >\n      vllm serve Qwen/X --omni\n      --port 1",
+        'command: ["vllm", "serve", "Qwen/X", --omni, --port, 1]',
+        "entrypoint: [vllm, serve]\n    command: [Qwen/X, --omni, --port, '1']",
+    ],
+)
+def test_compose_files(service: str, profile_file: WriteProfile) -> None:
+    path = profile_file(f"services:\n  db: {{image: x}}\n  omni:\n    image: y\n    {service}\n", "compose.yaml")
+    assert texts(of_file(path)) == ["Qwen/X", "--omni", "--port", "1"]
+
+
+def test_of_several_servers_one_is_chosen_by_its_line(profile_file: WriteProfile) -> None:
+    script = profile_file("vllm serve a --omni\nvllm serve b --omni\n", "serve.sh")
+    with pytest.raises(UsageError, match="2 servers, on lines 1, 2"):
+        of_file(script)
+    assert texts(of_file(Path(f"{script}:2"))) == ["b", "--omni"]
+
+
+@pytest.mark.parametrize("text", ["", "echo hello\n", "vllm bench\n", "((((", '"', "'", "$(", "\\"])
+def test_a_file_without_a_server(text: str, profile_file: WriteProfile) -> None:
+    with pytest.raises(UsageError):
+        of_file(profile_file(text, "serve.sh"))

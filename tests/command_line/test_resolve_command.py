@@ -1,0 +1,152 @@
+"""``resolve --command`` and ``migrate --command`` as they are typed."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.commands.conftest import Run, run
+from tests.conftest import WriteProfile
+from tests.migrate import files
+
+__all__ = ["run"]
+
+PROFILE = """\
+pipeline: qwen3_tts
+stages:
+  - {stage_id: 0, devices: "0", gpu_memory_utilization: 0.3, max_num_seqs: 8}
+  - {stage_id: 1, devices: "0", gpu_memory_utilization: 0.2}
+"""
+
+
+@pytest.fixture
+def serve(profile_file: WriteProfile) -> str:
+    """The beginning of a command on a profile."""
+    return f"vllm serve Qwen/Qwen3-TTS --omni --deploy-config {profile_file(PROFILE)}"
+
+
+def test_flags_come_out_as_the_plan_has_them_with_their_own_words_as_origin(run: Run, serve: str) -> None:
+    result = run("resolve", "--command", f"{serve} --max-num-seqs 16", "--format", "json", "--explain")
+    assert result.code == 0
+    seqs = [stage["engine_args"]["max_num_seqs"] for stage in result.data["stages"]]
+    assert [each["value"] for each in seqs] == [16, 16]
+    assert seqs[0]["origin"]["file"] == "--max-num-seqs 16"
+    assert seqs[0]["beaten"][0]["value"] == 8
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "name", "message"),
+    [
+        ("--gpu-memory-utilization 0.4", 0, "OC855", "is set on stages 0, 1, over 0.3 of stage 0, 0.2 of stage 1"),
+        ("--batch-timeout 3", 0, "OC854", "nothing reads `--batch-timeout`"),
+        ("""--stage-overrides '{"5": {"devices": "1"}}'""", 0, "OC854", "has no stage 5"),
+        ("""--stage-overrides '{"0": {"tokenizer": "x"}}'""", 0, "OC854", "`tokenizer` of stage 0 is dropped"),
+        ("--vae-use-tiling", 1, "OC853", "no stage of pipeline qwen3_tts takes `--vae-use-tiling`"),
+        ("--max-num-sequences 3", 1, "OC851", "has no flag `--max-num-sequences`"),
+        ("--stage-configs-path old.yaml", 1, "OC851", "`--stage-configs-path` is no longer there"),
+        ("--max-model-len lots", 1, "OC852", "`--max-model-len` is `lots`; it has to be a whole number"),
+        ("--max-num-seqs", 1, "OC852", "`--max-num-seqs` needs a value"),
+        ("--port $PORT", 1, "OC856", "nothing assigns `$PORT`"),
+    ],
+)
+def test_what_is_wrong_with_a_flag_is_told_where_it_stands(
+    run: Run, serve: str, flags: str, code: int, name: str, message: str
+) -> None:
+    result = run("resolve", "--command", f"{serve} {flags}")
+    assert result.code == code
+    assert f"[{name}]" in result.err
+    assert message in result.err
+    assert f"--command:1:{len(serve) + 2}" in result.err or name in ("OC856", "OC852")
+
+
+def test_the_profile_that_comes_out_is_validated_too(run: Run, serve: str) -> None:
+    result = run("resolve", "--command", f"{serve} --gpu-memory-utilization 0.8")
+    assert "is asked for 0.8 (stage 0) + 0.8 (stage 1) = 1.6" in result.err
+    assert result.code == 1
+
+
+def test_without_a_deploy_config_the_models_own_profile_is_meant(run: Run) -> None:
+    result = run("resolve", "--command", "vllm serve Qwen/Qwen3-TTS-12Hz --omni", "--format", "json")
+    assert result.data["profile"] == "qwen3_tts.yaml"
+    named = run("resolve", "qwen3_omni_moe", "--command", "vllm serve a/model --omni", "--format", "json")
+    assert named.data["pipeline"] == "qwen3_omni_moe"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--command", "vllm serve a/model --omni"], "nothing says which profile"),
+        (["--command", "echo"], "starts no server"),
+        (["--command", "vllm serve m --omni", "--command-from", "x"], "both give a command"),
+        (["--command-from", "missing.sh"], "cannot be read"),
+        (["qwen3_tts", "--command", "vllm serve m --omni --deploy-config x.yaml"], "and PROFILE another"),
+        (["--command", "vllm serve m --omni --deploy-config missing.yaml"], "no profile `missing.yaml`"),
+        (["--command", "vllm serve m --omni", "--pipeline", "bagel"], "own default profile of pipeline bagel"),
+        ([], "PROFILE is missing"),
+    ],
+)
+def test_commands_that_cannot_be_read(run: Run, words: list[str], message: str) -> None:
+    result = run("resolve", *words)
+    assert result.code == 2
+    assert message in result.err
+
+
+def test_without_omni_no_profile_is_read(run: Run) -> None:
+    result = run("resolve", "qwen3_tts", "--command", "vllm serve")
+    assert "without `--omni`" in result.err
+    assert "needs a model" in result.err
+
+
+# ------------------------------------------------------------------------------------------------- migrate --command
+def test_flags_become_an_overlay_and_the_shortest_command(run: Run, serve: str, tmp_path: Path) -> None:
+    command = f"""{serve} --port 9000 --max-num-seqs 8 --enforce-eager --batch-timeout 3
+        --stage-overrides '{{"1": {{"max_num_seqs": 2}}}}'""".replace("\n", " ")
+    new = tmp_path / "new.yaml"
+    result = run("migrate", "--command", command, "-o", new)
+    assert result.code == 0
+    assert new.read_text(encoding="utf-8") == (
+        "base_config: profile.yaml\n"
+        "\n"
+        "stages:\n"
+        "  - stage_id: 0\n"
+        "    enforce_eager: true\n"
+        "\n"
+        "  - stage_id: 1\n"
+        "    enforce_eager: true\n"
+        "    max_num_seqs: 2\n"
+    )
+    shorter = f"vllm serve Qwen/Qwen3-TTS --omni --deploy-config {shlex.quote(str(new))} --port 9000"
+    assert f"command: {shorter}\n" in result.out
+    assert "both commands start the same engine args" in result.out
+    plans = [run("resolve", "--command", each, "--format", "json").data["stages"] for each in (command, shorter)]
+    assert plans[0] == plans[1]
+
+
+def test_flags_that_say_nothing_new_need_no_overlay(run: Run, serve: str) -> None:
+    result = run("migrate", "--command", f"{serve} --max-num-seqs 8 --stage-overrides '{{}}'", "--format", "json")
+    assert result.data["differences"] == []
+    result = run("migrate", "--command", serve)
+    assert result.out == ""
+    assert "no overlay is needed" in result.err
+
+
+def test_an_old_command_becomes_a_profile_and_its_flags_fill_in_what_was_open(
+    run: Run, profile_file: WriteProfile, tmp_path: Path
+) -> None:
+    old = profile_file(files.TTS, "old.yaml")
+    command = f"vllm serve m --omni --stage-configs-path {old} --gpu-memory-utilization 0.9 --max-model-len 2k --port 1"
+    result = run("migrate", "--command", command, "-o", tmp_path / "new.yaml")
+    assert result.code == 0
+    assert "`--gpu-memory-utilization 0.9` changed nothing" in result.out
+    assert result.out.endswith(f"command: vllm serve m --omni --deploy-config {tmp_path / 'new.yaml'} --port 1\n")
+    plan = run("resolve", tmp_path / "new.yaml", "--format", "json").data
+    args = [stage["engine_args"] for stage in plan["stages"]]
+    assert [each["gpu_memory_utilization"] for each in args] == [0.25, 0.2]
+    assert [each["max_model_len"] for each in args] == [2000, 2000]
+
+
+def test_commands_name_their_own_files(run: Run, serve: str) -> None:
+    assert run("migrate", "old.yaml", "--command", serve).code == 2
+    assert run("migrate", "--check", "--command", serve).code == 2
