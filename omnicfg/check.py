@@ -99,8 +99,12 @@ def check(
     model: Path | None = None,
     policies: ProfileName | Iterable[ProfileName] = (),
     vllm_version: str | None = None,
+    ready: Policies | None = None,
 ) -> Checked:
-    """All that the rules and the compiler find, whoever may want it suppressed. Raises as :func:`validate` does."""
+    """All that the rules and the compiler find, whoever may want it suppressed. Raises as :func:`validate` does.
+
+    ``ready`` are policies that are open already, and stay so, in place of ``policies``.
+    """
     names, layers = names_of(profiles), names_of(overlays)
     for name in platforms:
         check_platform(name)
@@ -116,7 +120,7 @@ def check(
     merger = Merger(platforms)
     files: dict[str, Path] = {}
     whole: set[str] = set()
-    with _asked(names_of(policies)) as asked:
+    with _asked(names_of(policies)) if ready is None else nullcontext(ready) as asked:
         for profile in names:
             found = check_profile(profile, platforms, pipeline, layers, parsed, engine, model, vllm_version, asked)
             merger.add(profile, found.findings)

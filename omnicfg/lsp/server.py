@@ -46,6 +46,11 @@ class Server(LanguageServer):
         self._waiting: dict[Path, None] = {}
         self._timer: asyncio.Handle | None = None
 
+    def shutdown(self) -> None:
+        """The stream has ended."""
+        self.session.end()
+        super().shutdown()  # type: ignore[no-untyped-call]  # pygls' own
+
     def put(self, uri: str, text: str) -> None:
         """A document was opened or changed."""
         path = path_of(uri)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from omnicfg.baseline import Baseline
 from omnicfg.buffers import Buffers, identity
@@ -29,6 +29,9 @@ from omnicfg.rule import DEFAULT_ENGINE, all_platforms
 from omnicfg.settings import Settings
 from omnicfg.tree import Layer, LayerKind, Mark, Node
 from omnicfg.tree import Mapping as Tree
+
+if TYPE_CHECKING:
+    from omnicfg.policy.evaluate import Policies
 
 
 class Place(NamedTuple):
@@ -67,12 +70,70 @@ class _Compiled(NamedTuple):
         return self.profile.chain.documents[0]
 
 
+class _Opened(NamedTuple):
+    """The policies of some files, or what is wrong with them, and the state that the files were in."""
+
+    state: tuple[tuple[int, int], ...]
+    policies: Policies | None
+    error: OmnicfgError | None
+
+
+class _OpenPolicies:
+    """Policies, and the processes that evaluate them, from one keystroke to the next."""
+
+    def __init__(self) -> None:
+        self._opened: dict[tuple[Path, ...], _Opened] = {}
+
+    def of(self, files: tuple[Path, ...]) -> Policies | None:
+        """Those of some files, opened anew where one has changed. Raises :class:`OmnicfgError` where one is wrong."""
+        if not files:
+            return None
+        state, kept = tuple(map(_state, files)), self._opened.get(files)
+        if kept is None or kept.state != state:
+            self._close(kept)
+            kept = self._opened[files] = _opened(files, state)
+        if kept.error is not None:
+            raise kept.error
+        return kept.policies
+
+    def close(self) -> None:
+        """End the processes."""
+        while self._opened:
+            self._close(self._opened.popitem()[1])
+
+    def _close(self, opened: _Opened | None) -> None:
+        if opened is not None and opened.policies is not None:
+            opened.policies.close()
+
+
+def _opened(files: Sequence[Path], state: tuple[tuple[int, int], ...]) -> _Opened:
+    from omnicfg.policy.evaluate import Policies
+
+    try:
+        return _Opened(state, Policies(files), None)
+    except OmnicfgError as error:
+        return _Opened(state, None, error)
+
+
+def _state(file: Path) -> tuple[int, int]:
+    try:
+        status = file.stat()
+    except OSError:
+        return 0, 0
+    return status.st_mtime_ns, status.st_size
+
+
 class Session:
     """What is open in an editor. Paths are absolute; lines and columns count characters from 1."""
 
     def __init__(self) -> None:
         self.buffers = Buffers()
         self.documents: dict[str, Document] = {}
+        self._policies = _OpenPolicies()
+
+    def end(self) -> None:
+        """Nothing is asked any more."""
+        self._policies.close()
 
     def put(self, path: Path, text: str) -> None:
         """A document has been opened, or its text has changed."""
@@ -100,12 +161,31 @@ class Session:
             if not looks_like_profile(path):
                 document.told, document.files, document.is_whole = [], frozenset(), True
                 return []
-            checked, findings = _findings(path)
+            checked, findings = self._findings(path)
             document.files = frozenset(map(identity, checked.files.values()))
             document.is_whole = str(path) in checked.whole
             here = _base_mark(path)
             document.told = [_told(each, path, here, checked.files) for each in findings]
         return document.told
+
+    def _findings(self, path: Path) -> tuple[Checked, list[Diagnostic]]:
+        """What ``omnicfg validate`` says of a profile from its folder, and what is wrong with the settings."""
+        try:
+            return self._checked(path, configured(folder=path.parent))
+        except OmnicfgError as error:
+            checked, findings = self._checked(path, Settings())
+            return checked, [*error.diagnostics, *findings]
+
+    def _checked(self, path: Path, settings: Settings) -> tuple[Checked, list[Diagnostic]]:
+        baseline = None if settings.baseline is None else Baseline.read(settings.baseline)
+        checked = check(
+            str(path),
+            settings.platforms or all_platforms(),
+            engine=settings.engine or DEFAULT_ENGINE,
+            vllm_version=settings.vllm_version,
+            ready=self._policies.of(settings.policies),
+        )
+        return checked, list(report_of(checked, settings, baseline, [str(path)], Severity.ERROR).findings)
 
     # ------------------------------------------------------------------------------------------------- hover
 
@@ -153,7 +233,7 @@ class Session:
 
     def fixed(self, path: Path) -> str | None:
         """The text of a document with all of its safe fixes; ``None`` where there is none."""
-        mended = mend(lambda: _findings(path)[1], [path], texts=Buffers(self.buffers.texts))
+        mended = mend(lambda: self._findings(path)[1], [path], texts=Buffers(self.buffers.texts))
         return mended.changes[0].after if mended.changes else None
 
     def has_safe_fix(self, path: Path) -> bool:
@@ -176,28 +256,6 @@ class Session:
                 return load_text(path, str(path))
             except OmnicfgError:
                 return ""
-
-
-def _findings(path: Path) -> tuple[Checked, list[Diagnostic]]:
-    """What `omnicfg validate` says of a profile, from its folder. What is wrong with the settings is a finding, too."""
-    try:
-        settings = configured(folder=path.parent)
-        return _checked(path, settings)
-    except OmnicfgError as error:
-        checked, findings = _checked(path, Settings())
-        return checked, [*error.diagnostics, *findings]
-
-
-def _checked(path: Path, settings: Settings) -> tuple[Checked, list[Diagnostic]]:
-    baseline = None if settings.baseline is None else Baseline.read(settings.baseline)
-    checked = check(
-        str(path),
-        settings.platforms or all_platforms(),
-        engine=settings.engine or DEFAULT_ENGINE,
-        policies=settings.policies,
-        vllm_version=settings.vllm_version,
-    )
-    return checked, list(report_of(checked, settings, baseline, [str(path)], Severity.ERROR).findings)
 
 
 def _told(finding: Diagnostic, path: Path, here: Mark, files: Mapping[str, Path]) -> Told:

@@ -109,6 +109,26 @@ def test_the_configuration_above_a_profile_counts(editor: Editor, profile_file: 
     assert (related.location.uri, related.location.range.start) == (settings.as_uri(), lsp.Position(0, 1))
 
 
+def test_policies_count_and_are_read_again_where_they_change(
+    editor: Editor, profile_file: WriteProfile, tmp_path: Path
+) -> None:
+    path = profile_file(BASE)
+    policies = tmp_path / "policies.yaml"
+    deny = "has(stage.engine_args.max_num_seqs) && stage.engine_args.max_num_seqs > 8"
+    policy = f"policies: [{{id: TEAM001, message: too many, deny: '{deny}'}}]\n"
+    policies.write_text(policy)
+    (tmp_path / "omnicfg.toml").write_text('policies = ["policies.yaml"]\n')
+    (found,) = editor.open(path)
+    assert told([found]) == [("TEAM001", 4, 18, 20)]
+    assert editor.type(path, BASE.replace("max_num_seqs: 10", "max_num_seqs: 8")) == []
+    policies.write_text(policy.replace("> 8", ">"))
+    wrong = editor.type(path, BASE)
+    assert len(wrong) == 1
+    assert wrong[0].code != "TEAM001"
+    policies.write_text(policy)
+    assert [each.code for each in editor.type(path, BASE + "\n")] == ["TEAM001"]
+
+
 def test_hover_shows_what_takes_effect_where_and_why(editor: Editor, profile_file: WriteProfile) -> None:
     base, path = profile_file(BASE, "base.yaml"), profile_file(DERIVED, "derived.yaml")
     editor.open(path)
