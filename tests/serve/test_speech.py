@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -27,7 +28,7 @@ from omnicfg.engine.verify_speech import CASES, Spoken, ask, compare, difference
 from omnicfg.models import materialize
 from omnicfg.serve.machine import installed_vllm
 from omnicfg.serve.processes import living
-from tests.serve.test_serving import Served
+from tests.serve.served import Served
 
 pytestmark = [
     pytest.mark.slow,
@@ -46,7 +47,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> list[Spoken]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with Served(tmp_path_factory.mktemp("speech") / "log") as served:
+    with Served(tmp_path_factory.mktemp("speech") / "log", NAME) as served:
         yield served
 
 
@@ -70,6 +71,11 @@ def metric(server: Served, name: str, **labels: str) -> float:
     shown = ",".join(f'{key}="{value}"' for key, value in labels.items())
     pattern = rf"^{re.escape(name)}(?:\{{[^}}]*{re.escape(shown)}[^}}]*\}})? (\S+)$"
     return sum(float(value) for value in re.findall(pattern, text, re.MULTILINE))
+
+
+def connect(server: Served) -> http.client.HTTPConnection:
+    address = urlsplit(server.url)
+    return http.client.HTTPConnection(str(address.hostname), address.port, timeout=300)
 
 
 def until(condition: Any, seconds: float = 60.0) -> bool:
@@ -121,11 +127,12 @@ def test_a_comparison_sees_one_wrong_code_and_one_wrong_sample(reference: list[S
 
 
 def test_without_the_cache_every_answer_is_the_same(tmp_path: Path, reference: list[Spoken]) -> None:
-    with Served(tmp_path / "log", "--set", "stages.0.enable_prefix_caching=false") as served:
+    with Served(tmp_path / "log", NAME, "--set", "stages.0.enable_prefix_caching=false") as served:
+        session = served.session
         assert compare(served.url, NAME, reference, together=8) == []
         assert cache_counters(served.url)[0] == 0
         assert served.stop() == 0
-    assert served.leftovers() == []
+    assert served.leftovers(session) == []
 
 
 # --------------------------------------------------------------------------------------------------------- the protocol
@@ -235,7 +242,7 @@ def test_a_text_request_wakes_no_later_stage(client: Any, server: Served) -> Non
 def test_a_client_that_goes_frees_every_stage(server: Served) -> None:
     body = json.dumps({"model": NAME, "messages": [{"role": "user", "content": "Go on"}], "max_tokens": 1500, **SPEECH})
     for stream in (True, False):
-        connection = http.client.HTTPConnection(*server.url.removeprefix("http://").split(":"), timeout=60)
+        connection = connect(server)
         connection.request(
             "POST",
             "/v1/chat/completions",
@@ -301,8 +308,9 @@ def test_mixed_requests_with_random_aborts_leak_nothing(server: Served, referenc
 
 
 def test_it_stops_cleanly(server: Served) -> None:
+    session = server.session
     assert server.stop() == 0
-    assert server.leftovers() == []
+    assert server.leftovers(session) == []
 
 
 def _open_files(server: Served) -> int:
@@ -324,7 +332,7 @@ def _one_request(server: Served, reference: list[Spoken], kind: str, dice: rando
         body |= {**speech, "audio": {"voice": "nobody", "format": "pcm16"}}
     elif kind != "text":
         body |= {**speech, "stream": kind == "abort stream", "max_tokens": 300}
-    connection = http.client.HTTPConnection(*server.url.removeprefix("http://").split(":"), timeout=300)
+    connection = connect(server)
     try:
         connection.request("POST", "/v1/chat/completions", json.dumps(body), {"Content-Type": "application/json"})
         if kind.startswith("abort"):

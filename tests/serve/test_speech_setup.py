@@ -62,7 +62,8 @@ def test_voices_and_the_default_are_the_models(setup: Setup) -> None:
 
 def test_the_plan_says_how_many_frames_go_together(tmp_path: Path) -> None:
     where = "connectors__in_shared_memory__extra__"
-    asked = request(tmp_path, **{f"{where}codec_chunk_frames": 10, f"{where}initial_codec_chunk_frames": 2})
+    frames: dict[str, Any] = {f"{where}codec_chunk_frames": 10, f"{where}initial_codec_chunk_frames": 2}
+    asked = request(tmp_path, **frames)
     options = setup_of(bundled.launch(asked, CPU)).jobs[1].options
     assert (options.first_chunk, options.chunk, options.window) == (2, 10, 40)
 

@@ -1,0 +1,417 @@
+"""The front before a vLLM and two stages that only pretend: protocol, credit, and what happens when one is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+httpx = pytest.importorskip("httpx", reason="comes with the extra cpu or cuda")
+pytest.importorskip("prometheus_client", reason="comes with the extra cpu or cuda")
+
+from omnicfg.engine.front.app import Front  # noqa: E402
+from omnicfg.engine.front.desk import Desk, Link  # noqa: E402
+from omnicfg.engine.front.metrics import Metrics  # noqa: E402
+
+Message = MutableMapping[str, Any]
+FRAME = 4
+ASKED = {
+    "model": "m",
+    "messages": [{"role": "user", "content": "hi"}],
+    "modalities": ["text", "audio"],
+    "audio": {"voice": "ethan", "format": "pcm16"},
+}
+
+
+class Stage:
+    """What a worker would say: opens everything but `mute`, and notes what it is told."""
+
+    def __init__(self, number: int, control: Path) -> None:
+        self.number, self.control = number, control
+        self.told: list[dict[str, Any]] = []
+        self.opens = True
+
+    async def connect(self) -> None:
+        self.reader, self.writer = await asyncio.open_unix_connection(self.control)
+        self.say("ready", facts={"sample_rate": 24000, "frame_samples": FRAME})
+        self.listening = asyncio.create_task(self._listen())
+
+    def say(self, event: str, **more: Any) -> None:
+        self.writer.write((json.dumps({"event": event, "stage": self.number, **more}) + "\n").encode())
+
+    async def _listen(self) -> None:
+        while line := await self.reader.readline():
+            message = json.loads(line)
+            self.told.append(message)
+            if message["do"] == "open" and self.opens:
+                self.say("opened", key=message["key"])
+
+    def heard(self, what: str) -> list[dict[str, Any]]:
+        return [message for message in self.told if message["do"] == what]
+
+    async def close(self) -> None:
+        self.listening.cancel()
+        self.writer.close()
+
+
+class Rig:
+    def __init__(self, folder: Path) -> None:
+        self.desk = Desk([Link(1, "talker"), Link(2, "code2wav")])
+        self.talker, self.code2wav = Stage(1, folder / "control"), Stage(2, folder / "control")
+        self.go_on = asyncio.Event()
+        self.go_on.set()
+        self.asked: list[dict[str, Any]] = []
+        self.status = 200
+
+    async def vllm(self, request: Any) -> Any:
+        """vLLM: two tokens, a third when it may go on."""
+        if request.url.path != "/v1/chat/completions" or b'"payload"' not in request.content:
+            return httpx.Response(418, content=_pieces(b"vLLM's: ", request.content))
+        self.asked.append({**json.loads(request.content), "headers": dict(request.headers)})
+        if self.status != 200:
+            return httpx.Response(self.status, json={"error": {"message": "vLLM says no"}})
+        return httpx.Response(200, content=self._chunks())
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        head = {"id": "c", "object": "chat.completion.chunk", "created": 7, "model": "m"}
+        yield _sse(
+            {
+                **head,
+                "prompt_token_ids": [1, 2],
+                "choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}],
+            }
+        )
+        for text, token in (("Hel", 3), ("lo", 4)):
+            yield _sse(
+                {
+                    **head,
+                    "choices": [{"index": 0, "delta": {"content": text}, "token_ids": [token], "finish_reason": None}],
+                }
+            )
+        await self.go_on.wait()
+        yield _sse(
+            {**head, "choices": [{"index": 0, "delta": {"content": "!"}, "token_ids": [5], "finish_reason": "stop"}]}
+        )
+        yield _sse({**head, "choices": [], "usage": {"prompt_tokens": 2, "completion_tokens": 3, "total_tokens": 5}})
+        yield b"data: [DONE]\n\n"
+
+    async def speak(self, frames: int = 2) -> str:
+        """The audio of the one open request, as the last stage would hand it on."""
+        key = await self.key()
+        for number in range(frames):
+            self.desk.arrived(key, bytes([number, 0]) * FRAME)
+        self.desk.ended(key, frames)
+        return key
+
+    async def key(self) -> str:
+        while not self.talker.heard("text"):
+            await asyncio.sleep(0.01)
+        return str(self.talker.heard("open")[-1]["key"])
+
+
+async def _pieces(*pieces: bytes) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+
+
+def _sse(event: dict[str, Any]) -> bytes:
+    return f"data: {json.dumps(event)}\n\n".encode()
+
+
+@asynccontextmanager
+async def rigged(folder: Path, api_key: str | None = None) -> AsyncIterator[tuple[Rig, Any]]:
+    rig = Rig(folder)
+    control = await asyncio.start_unix_server(rig.desk.follow, folder / "control")
+    for stage in (rig.talker, rig.code2wav):
+        await stage.connect()
+    while not all(link.available for link in rig.desk.links):
+        await asyncio.sleep(0.01)
+    rig.desk.receiving = True
+    async with httpx.AsyncClient(transport=httpx.MockTransport(rig.vllm), base_url="http://thinker") as thinker:
+        front = Front(
+            thinker,
+            rig.desk,
+            Metrics(rig.desk),
+            voices=("chelsie", "ethan"),
+            default_voice="ethan",
+            api_key=api_key,
+            healthy=lambda: rig.desk.available,
+        )
+        yield rig, front
+    for stage in (rig.talker, rig.code2wav):
+        await stage.close()
+    control.close()
+
+
+async def call(
+    front: Any,
+    body: Any = None,
+    path: str = "/v1/chat/completions",
+    headers: Any = (),
+    gone: asyncio.Event | None = None,
+) -> tuple[int, bytes]:
+    """Status and body of an answer; ``gone`` is when the client goes."""
+    coming = [
+        {"type": "http.request", "body": json.dumps(body).encode() if body is not None else b"", "more_body": False}
+    ]
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        if coming:
+            return coming.pop()
+        await (gone or asyncio.Event()).wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "GET" if body is None else "POST",
+        "path": path,
+        "query_string": b"a=1",
+        "headers": list(headers),
+    }
+    async with asyncio.timeout(20):
+        await front(scope, receive, send)
+    if not sent:
+        return 0, b""
+    return sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:])
+
+
+def events(body: bytes) -> list[dict[str, Any]]:
+    lines = [line.removeprefix("data: ") for line in body.decode().split("\n\n") if line]
+    assert lines[-1] == "[DONE]"
+    return [json.loads(line) for line in lines[:-1]]
+
+
+def run(test: Callable[[Rig, Any], Awaitable[None]], folder: Path, **more: Any) -> None:
+    async def go() -> None:
+        async with rigged(folder, **more) as (rig, front):
+            await test(rig, front)
+
+    asyncio.run(go())
+
+
+def test_an_answer_has_text_audio_and_the_tokens_of_both(tmp_path: Path) -> None:
+    async def test(rig: Rig, front: Any) -> None:
+        asking = asyncio.create_task(call(front, {**ASKED, "seed": 5}))
+        await rig.speak()
+        status, body = await asking
+        answer = json.loads(body)
+        [choice] = answer["choices"]
+        audio = choice["message"]["audio"]
+        assert status == 200
+        assert choice["message"]["content"] == audio["transcript"] == "Hello!"
+        assert base64.b64decode(audio["data"]) == b"\0\0" * FRAME + b"\1\0" * FRAME
+        assert audio["expires_at"] == 7
+        assert choice["finish_reason"] == "stop"
+        assert answer["usage"] == {
+            "prompt_tokens": 2,
+            "completion_tokens": 5,
+            "total_tokens": 7,
+            "completion_tokens_details": {"text_tokens": 3, "audio_tokens": 2},
+        }
+        assert "prompt_token_ids" not in answer
+        assert rig.talker.heard("open")[0]["options"] == {"voice": "ethan", "seed": 5}
+        assert not {"modalities", "audio"} & set(rig.asked[0]), "vLLM is asked for text"
+
+    run(test, tmp_path)
+
+
+def test_the_talker_is_told_of_every_token_as_it_comes(tmp_path: Path) -> None:
+    async def test(rig: Rig, front: Any) -> None:
+        rig.go_on.clear()
+        asking = asyncio.create_task(call(front, ASKED))
+        while len(rig.talker.heard("text")) < 3:
+            await asyncio.sleep(0.01)
+        told = [(one["ids"], one["prompt"], one["last"]) for one in rig.talker.heard("text")]
+        assert told == [([1, 2], True, False), ([3], False, False), ([4], False, False)]
+        rig.go_on.set()
+        await rig.speak()
+        await asking
+        last = rig.talker.heard("text")[-1]
+        assert (last["ids"], last["last"]) == ([5], True)
+        assert rig.code2wav.heard("text") == []
+
+    run(test, tmp_path)
+
+
+def test_a_stream_has_audio_before_the_text_has_ended(tmp_path: Path) -> None:
+    async def test(rig: Rig, front: Any) -> None:
+        rig.go_on.clear()
+        asking = asyncio.create_task(call(front, {**ASKED, "stream": True, "stream_options": {"include_usage": True}}))
+        key = await rig.key()
+        rig.desk.arrived(key, b"\1\0" * FRAME)
+        while not rig.talker.heard("credit"):
+            await asyncio.sleep(0.01)
+        rig.go_on.set()
+        await asyncio.sleep(0.05)
+        rig.desk.ended(key, 1)
+        _, body = await asking
+        *deltas, end, usage = events(body)
+        shown = [choice["delta"] for event in deltas for choice in event["choices"]]
+        kinds = ["audio" if delta.get("audio", {}).get("data") else delta.get("content") for delta in shown]
+        assert kinds.index("audio") < kinds.index("!")
+        assert [end["choices"][0]["finish_reason"]] == ["stop"]
+        assert all(event["choices"][0]["finish_reason"] is None for event in deltas)
+        assert usage["usage"]["completion_tokens_details"] == {"text_tokens": 3, "audio_tokens": 1}
+
+    run(test, tmp_path)
+
+
+def test_credit_is_given_for_what_the_client_has_taken(tmp_path: Path) -> None:
+    async def test(rig: Rig, front: Any) -> None:
+        asking = asyncio.create_task(call(front, {**ASKED, "stream": True}))
+        await rig.speak(3)
+        await asking
+        await asyncio.sleep(0.05)
+        assert [one["frames"] for one in rig.talker.heard("credit")] == [1, 2, 3]
+
+    run(test, tmp_path)
+
+
+def test_codes_are_for_those_who_ask_for_token_ids(tmp_path: Path) -> None:
+    async def test(rig: Rig, front: Any) -> None:
+        asking = asyncio.create_task(call(front, {**ASKED, "return_token_ids": True}))
+        key = await rig.speak()
+        rig.talker.say("kept", key=key, rows=[[1, 2], [3, 4]])
+        answer = json.loads((await asking)[1])
+        assert answer["choices"][0]["message"]["audio"]["token_ids"] == [[1, 2], [3, 4]]
+        assert answer["choices"][0]["token_ids"] == [3, 4, 5]
+        assert answer["prompt_token_ids"] == [1, 2]
+        assert rig.talker.heard("open")[0]["options"]["keep"] == 1
+
+    run(test, tmp_path)
+
+
+def test_however_a_request_ends_every_stage_lets_go(tmp_path: Path) -> None:
+    async def test(rig: Rig, front: Any) -> None:
+        gone = asyncio.Event()
+        rig.go_on.clear()
+        asking = asyncio.create_task(call(front, ASKED, gone=gone))
+        key = await rig.key()
+        gone.set()
+        assert await asking == (0, b"")
+        await asyncio.sleep(0.05)
+        assert [one["key"] for one in rig.talker.heard("drop")] == [key]
+        assert [one["key"] for one in rig.code2wav.heard("drop")] == [key]
+        assert len(rig.desk) == 0
+
+    run(test, tmp_path)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_stage_that_fails_a_request_is_told_of(stream: bool, tmp_path: Path) -> None:
+    async def test(rig: Rig, front: Any) -> None:
+        asking = asyncio.create_task(call(front, {**ASKED, "stream": stream}))
+        rig.talker.say("failed", key=await rig.key(), message="stage 1 ran out of memory")
+        status, body = await asking
+        error = events(body)[-1] if stream else json.loads(body)
+        assert status == (200 if stream else 500)
+        assert error["error"]["message"] == "stage 1 ran out of memory"
+        assert len(rig.desk) == 0
+
+    run(test, tmp_path)
+
+
+def test_while_a_stage_is_away_speech_is_refused_and_text_is_not(tmp_path: Path) -> None:
+    async def test(rig: Rig, front: Any) -> None:
+        await rig.code2wav.close()
+        while rig.desk.available:
+            await asyncio.sleep(0.01)
+        assert (await call(front, ASKED))[0] == 503
+        assert (await call(front, path="/health"))[0] == 503
+        assert (await call(front, {**ASKED, "modalities": ["text"]}))[0] == 418
+
+    run(test, tmp_path)
+
+
+def test_a_voice_that_a_stage_refuses_is_a_bad_request(tmp_path: Path) -> None:
+    async def test(rig: Rig, front: Any) -> None:
+        rig.talker.opens = False
+        asking = asyncio.create_task(call(front, ASKED))
+        while not rig.talker.heard("open"):
+            await asyncio.sleep(0.01)
+        rig.talker.say("refused", key=rig.talker.heard("open")[0]["key"], message="no such voice")
+        status, body = await asking
+        assert (status, json.loads(body)["error"]["message"]) == (400, "no such voice")
+        assert rig.asked == [], "vLLM is not asked"
+
+    run(test, tmp_path)
+
+
+def test_what_vllm_refuses_is_refused_in_its_words(tmp_path: Path) -> None:
+    async def test(rig: Rig, front: Any) -> None:
+        rig.status = 404
+        assert await call(front, ASKED) == (404, b'{"error":{"message":"vLLM says no"}}')
+        await asyncio.sleep(0.05)
+        assert len(rig.talker.heard("drop")) == len(rig.code2wav.heard("drop")) == 1
+
+    run(test, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"modalities": ["audio", "smell"]}, "'smell' is neither"),
+        ({"audio": "loud"}, "audio is no object"),
+        ({"audio": {"voice": "x", "format": "wav"}}, "this model has chelsie, ethan"),
+        ({"audio": {"voice": "ethan", "format": "x"}}, "there are wav"),
+        ({"n": 3}, "one answer"),
+        ({"tools": [{}]}, "not spoken"),
+        ({"messages": [{"role": "assistant", "audio": {"id": "a"}}]}, "send the answer's transcript"),
+    ],
+)
+def test_what_is_not_served_is_told_before_anything_is_asked(wrong: dict[str, Any], told: str, tmp_path: Path) -> None:
+    async def test(rig: Rig, front: Any) -> None:
+        status, body = await call(front, {**ASKED, **wrong})
+        assert status == 400
+        assert told in json.loads(body)["error"]["message"]
+        assert rig.talker.told == rig.asked == []
+
+    run(test, tmp_path)
+
+
+def test_everything_else_is_vllms_byte_for_byte(tmp_path: Path) -> None:
+    async def test(rig: Rig, front: Any) -> None:
+        body = {"prompt": "x", "modalities": ["audio"]}
+        assert await call(front, body, "/v1/completions") == (418, b"vLLM's: " + json.dumps(body).encode())
+        assert (await call(front, path="/version"))[0] == 418
+        assert rig.talker.told == []
+
+    run(test, tmp_path)
+
+
+def test_a_client_without_the_key_gets_vllms_answer(tmp_path: Path) -> None:
+    async def test(rig: Rig, front: Any) -> None:
+        for header in ([], [(b"authorization", b"Bearer wrong")]):
+            assert (await call(front, ASKED, headers=header))[0] == 418
+        asking = asyncio.create_task(call(front, ASKED, headers=[(b"authorization", b"Bearer sesame")]))
+        await rig.speak()
+        assert (await asking)[0] == 200
+        assert rig.asked[0]["headers"]["authorization"] == "Bearer sesame"
+
+    run(test, tmp_path, api_key="sesame")
+
+
+def test_metrics_are_vllms_and_ours(tmp_path: Path) -> None:
+    async def test(rig: Rig, front: Any) -> None:
+        asking = asyncio.create_task(call(front, ASKED))
+        await rig.speak()
+        await asking
+        rig.talker.say("beat", steps=3, frames=2, open=1)
+        await asyncio.sleep(0.05)
+        text = (await call(front, path="/metrics"))[1].decode()
+        assert text.startswith("vLLM's")
+        assert 'omnicfg:stage_steps_total{stage="talker"} 3.0' in text
+        assert 'omnicfg:speech_requests_total{outcome="ok"} 1.0' in text
+        assert "omnicfg:time_to_first_audio_seconds_count 1.0" in text
+
+    run(test, tmp_path)

@@ -1,0 +1,260 @@
+"""A stage's process: what comes in, what goes out, and what a failing step takes with it."""
+
+from __future__ import annotations
+
+import json
+import queue
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnicfg.engine.stages import Chunk, Ended, RequestError, StageOptions
+from omnicfg.engine.transport import Finished, Message, RowLayout, RowReceiver, RowSender, rows_message
+from omnicfg.engine.worker import Job, Worker
+
+np = pytest.importorskip("numpy")
+
+LAYOUT = RowLayout(("numbers",), 2, "int32", 4)
+
+
+class Doubler:
+    """Hands on each row twice as large; a row of -1 makes its step fail, of -2 exhausts memory."""
+
+    layout = LAYOUT
+    frame_rows = 1
+
+    def __init__(self) -> None:
+        self.open_keys: dict[str, list[Any]] = {}
+        self.done: dict[str, int] = {}
+        self.total: dict[str, int] = {}
+        self.credits: list[tuple[str, int]] = []
+        self.texts: list[tuple[str, list[int], bool, bool]] = []
+
+    def facts(self) -> dict[str, Any]:
+        return {"factor": 2}
+
+    def open(self, key: str, options: Mapping[str, Any]) -> None:
+        if options["voice"] == "nobody":
+            raise RequestError("there is no such voice")
+        self.open_keys[key], self.done[key] = [], 0
+
+    def text(self, key: str, ids: Sequence[int], *, prompt: bool, last: bool) -> None:
+        self.texts.append((key, list(ids), prompt, last))
+
+    def rows(self, key: str, start: int, rows: Any) -> None:
+        if key in self.open_keys:
+            self.open_keys[key].extend(rows.reshape(-1, 2).tolist())
+
+    def rows_end(self, key: str, count: int) -> None:
+        self.total[key] = count
+
+    def credit(self, key: str, frames: int) -> None:
+        self.credits.append((key, frames))
+
+    def drop(self, key: str) -> None:
+        self.open_keys.pop(key, None)
+
+    def open_requests(self) -> int:
+        return len(self.open_keys)
+
+    def ready(self) -> list[str]:
+        waiting = [key for key, rows in self.open_keys.items() if rows or self.total.get(key) == self.done[key]]
+        return waiting[:1]
+
+    def run(self, keys: Sequence[str]) -> tuple[list[Chunk], list[Ended]]:
+        [key] = keys
+        rows, self.open_keys[key] = self.open_keys[key], []
+        if [-1, -1] in rows:
+            raise RuntimeError("a bad row")
+        if [-2, -2] in rows:
+            raise MemoryError
+        start = self.done[key]
+        self.done[key] += len(rows)
+        chunks = [Chunk(key, start, 2 * np.array(rows, dtype=np.int32)[:, None])] if rows else []
+        if self.total.get(key) != self.done[key]:
+            return chunks, []
+        self.drop(key)
+        return chunks, [Ended(key, self.done[key], self.done[key], "stop")]
+
+
+class Rig:
+    """A worker between a sender, a receiver and a front."""
+
+    def __init__(self, folder: Path) -> None:
+        self.executor = Doubler()
+        self.sender = RowSender(folder / "in", LAYOUT, 2**16)
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(folder / "control"))
+        listener.listen(1)
+        options = StageOptions(folder, {})
+        job = Job(1, "talker", "x", options, str(folder / "in"), str(folder / "out"), str(folder / "control"))
+        self.thread = threading.Thread(target=Worker(job, self.executor).run, daemon=True)
+        self.thread.start()
+        self.front, _ = listener.accept()
+        listener.close()
+        self.events: queue.Queue[dict[str, Any]] = queue.Queue()
+        threading.Thread(target=self._hear, daemon=True).start()
+        self.event("ready")
+        self.receiver: RowReceiver | None = RowReceiver(folder / "out")
+
+    def _hear(self) -> None:
+        with self.front.makefile("r") as lines:
+            for line in lines:
+                self.events.put(json.loads(line))
+
+    def tell(self, what: str, key: str, **more: Any) -> None:
+        self.front.sendall((json.dumps({"do": what, "key": key, **more}) + "\n").encode())
+
+    def open(self, key: str, **options: Any) -> None:
+        self.tell("open", key, options={"voice": "ethan", **options})
+        self.event("opened")
+
+    def event(self, name: str) -> dict[str, Any]:
+        while (event := self.events.get(timeout=10))["event"] != name:
+            pass
+        return event
+
+    def send(self, key: str, start: int, rows: list[list[int]]) -> None:
+        data = np.array(rows, dtype=np.int32).tobytes()
+        slot = self.sender.reserve(len(data))
+        assert slot is not None
+        self.sender.buffer[slot.offset : slot.offset + len(data)] = data
+        self.sender.publish(rows_message([(key, key, start, len(rows))]), slot)
+
+    def end(self, key: str, count: int) -> None:
+        self.sender.publish(rows_message((), [(key, key, count, "stop")]))
+
+    def received(self, count: int) -> list[tuple[str, Any]]:
+        """The next messages: rows as lists, ends as they are."""
+        found: list[tuple[str, Any]] = []
+        assert self.receiver is not None
+        deadline = time.monotonic() + 10
+        while len(found) < count and time.monotonic() < deadline:
+            found += [(str(message.key), _shown(message)) for message in self.receiver.receive(0.1) or []]
+        return found
+
+    def close(self) -> None:
+        self.front.shutdown(socket.SHUT_RDWR)
+        self.front.close()
+        self.thread.join(10)
+        if self.receiver is not None:
+            self.receiver.close()
+        self.sender.close()
+
+
+def _shown(message: Message) -> Any:
+    if isinstance(message, Finished):
+        return message.tokens, message.reason
+    return np.frombuffer(bytes(message.data), dtype=np.int32).reshape(-1, 2).tolist()
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    made = Rig(tmp_path)
+    yield made
+    made.close()
+
+
+def test_rows_come_in_and_go_out_to_their_end(rig: Rig) -> None:
+    rig.open("a")
+    rig.send("a", 0, [[1, 2], [3, 4]])
+    assert rig.received(1) == [("a", [[2, 4], [6, 8]])]
+    rig.end("a", 2)
+    assert rig.received(1) == [("a", (2, "stop 2"))]
+
+
+def test_what_the_front_says_reaches_the_executor(rig: Rig) -> None:
+    rig.open("a")
+    rig.tell("text", "a", ids=[1, 2], prompt=True, last=False)
+    rig.tell("credit", "a", frames=7)
+    rig.tell("drop", "a")
+    rig.open("b")  # everything before it has arrived
+    assert rig.executor.texts == [("a", [1, 2], True, False)]
+    assert rig.executor.credits == [("a", 7)]
+    assert list(rig.executor.open_keys) == ["b"]
+
+
+def test_a_request_that_is_refused_is_told_so(rig: Rig) -> None:
+    rig.tell("open", "a", options={"voice": "nobody"})
+    assert rig.event("refused")["message"] == "there is no such voice"
+    assert rig.executor.open_requests() == 0
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [(-1, "stage 1 (talker) failed: RuntimeError: a bad row"), (-2, "stage 1 (talker) ran out of memory")],
+)
+def test_a_step_that_fails_takes_its_requests_down_and_no_other(row: int, told: str, rig: Rig) -> None:
+    rig.open("good")
+    rig.open("bad")
+    rig.send("bad", 0, [[row, row]])
+    failed = rig.event("failed")
+    assert (failed["key"], failed["message"]) == ("bad", told)
+    rig.send("good", 0, [[5, 5]])
+    assert rig.received(1) == [("good", [[10, 10]])]
+    assert list(rig.executor.open_keys) == ["good"]
+
+
+def test_rows_of_a_request_that_is_not_open_are_nothing(rig: Rig) -> None:
+    rig.send("unknown", 0, [[1, 1]])
+    rig.end("unknown", 1)
+    rig.open("a")
+    rig.send("a", 0, [[2, 2]])
+    assert rig.received(1) == [("a", [[4, 4]])]
+
+
+def test_what_nobody_takes_fails(rig: Rig) -> None:
+    rig.open("a")
+    assert rig.receiver is not None
+    rig.receiver.close()
+    rig.receiver = None
+    time.sleep(0.3)  # until the worker has seen it
+    rig.send("a", 0, [[1, 1]])
+    assert "nobody takes" in rig.event("failed")["message"]
+
+
+def test_rows_that_are_to_be_kept_are_told_at_the_end(rig: Rig) -> None:
+    rig.open("a", keep=1)
+    rig.open("b", keep=2)
+    rig.send("a", 0, [[1, 2]])
+    rig.send("a", 1, [[3, 4]])
+    rig.end("a", 2)
+    assert rig.event("kept")["rows"] == [[2, 4], [6, 8]]
+    rig.send("b", 0, [[1, 2]])
+    rig.end("b", 1)
+    rig.received(5)
+    assert all(event["event"] != "kept" for event in list(rig.events.queue)), "another stage keeps those"
+
+
+def test_a_new_process_before_it_is_found(rig: Rig, tmp_path: Path) -> None:
+    rig.sender.close()
+    rig.event("cut")
+    rig.sender = RowSender(tmp_path / "in", LAYOUT, 2**16)
+    rig.event("ready")
+    rig.open("a")
+    rig.send("a", 0, [[1, 1]])
+    assert rig.received(1) == [("a", [[2, 2]])]
+
+
+def test_it_reports_while_it_has_nothing_to_do(rig: Rig) -> None:
+    rig.open("a")
+    rig.send("a", 0, [[1, 1], [2, 2]])
+    beats = [rig.event("beat") for _ in range(2)]
+    assert {"steps": 1, "frames": 2, "open": 1}.items() <= beats[-1].items()
+
+
+def test_it_ends_with_its_front(rig: Rig) -> None:
+    rig.front.shutdown(socket.SHUT_RDWR)
+    rig.thread.join(10)
+    assert not rig.thread.is_alive()
+    assert not rig.sender.path.with_name("out").exists(), "no socket is left"
+
+
+def test_a_job_travels_as_json(tmp_path: Path) -> None:
+    job = Job(1, "talker", "codec-talker", StageOptions(tmp_path, {"module": "X"}, limit=3), "a", "b", "c")
+    assert Job.from_json(job.to_json()) == job
