@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from omnicfg.tree import Mapping, Mark, Node, Route, find, leaves, plain
 
-_CONNECTOR_SIDES: Final = ("input_connectors", "output_connectors")
+CONNECTOR_SIDES: Final = ("input_connectors", "output_connectors")
 _STAGE_PARTS: Final = ("engine_args", "runtime", "extras")
 _MAX_DIGITS: Final = 9  # of a position in a list; longer words are keys
 
@@ -54,7 +54,7 @@ class StagePlan:
 
         What is no name is left out.
         """
-        for side in _CONNECTOR_SIDES:
+        for side in CONNECTOR_SIDES:
             references = self.extras.items.get(side)
             for edge, node in references.items.items() if isinstance(references, Mapping) else ():
                 name = plain(node)

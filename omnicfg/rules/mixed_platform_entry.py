@@ -6,7 +6,8 @@ from collections.abc import Hashable, Iterator
 
 from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.diagnostics import Severity
-from omnicfg.rule import Finding, Rule, Subject
+from omnicfg.plan import CONNECTOR_SIDES
+from omnicfg.rule import DEFAULT_ENGINE, Finding, Rule, Subject
 from omnicfg.tree import Mapping, Mark, Sequence
 
 RULE = Rule(
@@ -73,7 +74,7 @@ def _dropped(entry: Mapping, platform: str, subject: Subject) -> Iterator[Findin
         return
     places: dict[Mark, list[Hashable]] = {}
     for key in entry.items:
-        if key not in _READ:
+        if key not in _READ and _has_a_place(key, stage_id, subject):
             places.setdefault(_blamed(entry, key, subject), []).append(key)
     for mark, keys in places.items():
         names = ", ".join(f"`{key}`" for key in keys)
@@ -86,6 +87,19 @@ def _dropped(entry: Mapping, platform: str, subject: Subject) -> Iterator[Findin
             stage_id,
             platform,
         )
+
+
+def _has_a_place(key: Hashable, stage_id: object, subject: Subject) -> bool:
+    """Whether the key would count if the entry were flat: one that no such stage has is told as unknown already.
+
+    vLLM-Omni reads no connectors from a platform's block, however it is written.
+    """
+    schema = deploy_schema()
+    if key in CONNECTOR_SIDES:
+        return subject.engine != DEFAULT_ENGINE
+    kind = subject.stage_kind(stage_id)
+    owned = schema.owners[kind] if kind else frozenset().union(*schema.owners.values())
+    return key in owned or key in schema.reserved_keys or (subject.engine != DEFAULT_ENGINE and kind != "diffusion")
 
 
 def _blamed(entry: Mapping, key: Hashable, subject: Subject) -> Mark:
