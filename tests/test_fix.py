@@ -228,6 +228,43 @@ def test_unsafe_fixes_only_where_they_are_asked_for(profile_file: WriteProfile) 
     assert after(path, unsafe=True) == text.replace("duplex", "turn").replace("unheard_of_key: 1\n", "")
 
 
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        pytest.param(
+            "pipeline: cosyvoice3\nmodel_runner: v2\n", "pipeline: cosyvoice3\nmodel_runner: v1\n", id="a runner"
+        ),
+        pytest.param(
+            "pipeline: qwen3_omni_moe\nsession_mode: duplex\nstages: [{stage_id: 0, enable_prefix_caching: true}]\n",
+            "pipeline: qwen3_omni_moe\nsession_mode: duplex\nstages: [{stage_id: 0, enable_prefix_caching: false}]\n",
+            id="a prefix cache that is broken",
+        ),
+        pytest.param(
+            HEAD + "connectors: {ring: {name: X}}\nstages: [{stage_id: 1, input_connectors: {from_stage_0: rings}}]\n",
+            HEAD + "connectors: {ring: {name: X}}\nstages: [{stage_id: 1, input_connectors: {from_stage_0: ring}}]\n",
+            id="a connector's name",
+        ),
+        pytest.param(HEAD + "session_mode: 'Turn'\n", HEAD + "session_mode: 'turn'\n", id="a choice, in its quotes"),
+        pytest.param(HEAD + "platforms: {gpu: {}}\n", HEAD + "platforms: {cuda: {}}\n", id="a platform's other name"),
+        pytest.param(
+            HEAD + "stages:\n  - stage_id: 0\n    max_model_length: 8\n",
+            HEAD + "stages:\n  - stage_id: 0\n    max_model_len: 8\n",
+            id="a key that is only similar",
+        ),
+    ],
+)
+def test_what_unsafe_fixes_do(profile_file: WriteProfile, before: str, expected: str) -> None:
+    path = profile_file(before)
+    assert mended(path).changes == ()
+    assert after(path, unsafe=True) == expected
+
+
+def test_a_prefix_cache_that_is_set_for_all_stages_is_not_switched_off_for_one(profile_file: WriteProfile) -> None:
+    path = profile_file("pipeline: qwen3_omni_moe\nsession_mode: duplex\nenable_prefix_caching: true\n")
+    assert "OC501" in {finding.code for finding in omnicfg.validate(path)}
+    assert mended(path, unsafe=True).changes == ()
+
+
 def test_a_base_is_changed_only_where_it_is_named(profile_file: WriteProfile) -> None:
     base = profile_file(HEAD + "stages:\n  - stage_id: 0\n    max_num_seq: 8\n", "base.yaml")
     path = profile_file("base_config: base.yaml\nstages:\n  - stage_id: '0'\n", "derived.yaml")
