@@ -172,6 +172,8 @@ class _Reader:
         """Text with something in it."""
         if self.is_a(str, route, value) and not value.strip():
             self.refuse(route, f"{_named(route)} is empty", "Leave it out, or write what it is for.")
+        if "\0" in str(value):
+            self.refuse(route, f"{_named(route)} holds a null character", "Remove it.")
         return str(value)
 
     def beside(self, text: str) -> Path:

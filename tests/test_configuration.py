@@ -182,6 +182,7 @@ def test_codes_that_no_rule_has(write: Write, code: str, help: str | None) -> No
         ("rules = []\n", 1, "`rules` is a table, not a list"),
         ("engine = 2026-01-01\n", 1, "`engine` is text, not a date or time"),
         ("platforms = []\n", 1, "`platforms` is empty"),
+        ('baseline = "a\\u0000"\n', 1, "`baseline` holds a null character"),
     ],
 )
 def test_values_of_the_wrong_kind(write: Write, text: str, line: int, message: str) -> None:
