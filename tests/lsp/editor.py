@@ -43,17 +43,17 @@ class Editor:
         self._news = threading.Condition()
         self.client = LanguageClient("an editor of the tests", "1")
 
-        @self.client.feature(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+        @self.client.feature(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)  # type: ignore[untyped-decorator]
         def publish(params: lsp.PublishDiagnosticsParams) -> None:
             with self._news:
                 self.published[params.uri] = params
                 self._news.notify_all()
 
-        @self.client.feature(lsp.CLIENT_REGISTER_CAPABILITY)
+        @self.client.feature(lsp.CLIENT_REGISTER_CAPABILITY)  # type: ignore[untyped-decorator]
         def register(params: lsp.RegistrationParams) -> None:
             self.registered += params.registrations
 
-        @self.client.feature(lsp.WORKSPACE_CONFIGURATION)
+        @self.client.feature(lsp.WORKSPACE_CONFIGURATION)  # type: ignore[untyped-decorator]
         def configuration(params: lsp.ConfigurationParams) -> list[Any]:
             return [(settings or {}).get(item.section or "") for item in params.items]
 
@@ -72,7 +72,7 @@ class Editor:
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         self._do(self.client.shutdown_async(None))
         self.client.exit(None)
-        self._do(self.client.stop())
+        self._do(self.client.stop())  # type: ignore[no-untyped-call]
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(TIMEOUT_S)
         self._loop.close()
