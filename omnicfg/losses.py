@@ -247,9 +247,9 @@ def _losses(route: Route, node: Node, stage_id: int | None, platform: str | None
 
 
 def same(one: Node, other: Node) -> bool:
-    """Whether two settings say the same, so that it does not matter which of them wins (``1`` is not ``true``)."""
+    """Whether two settings say the same, so that it does not matter which wins (``1`` is ``1.0``, but not ``true``)."""
     left, right = plain(one), plain(other)
-    return type(left) is type(right) and bool(left == right)
+    return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)
 
 
 def outermost(losses: Iterable[Loss]) -> Iterator[Loss]:

@@ -45,6 +45,7 @@ base_config: base.yaml
 )
 
 _HELP: Final = "Leave it out; what should be gone must not be set below."
+_EMPTY: Final = (None, [], {})
 _BLOCKS: Final = ("stages", "connectors", "platforms")
 
 
@@ -70,7 +71,7 @@ def _over_files(subject: Subject) -> Iterator[Finding]:
         places = dict(_places(document))
         for route, owner in places.items():
             node = owner.items[route[-1]]
-            if route in below and not plain(node):
+            if route in below and plain(node) in _EMPTY:
                 found = _finding(route, node, below[route])
                 yield replace(found, fix=remove_key(subject, owner, route[-1]))
         below |= {route: owner.items[route[-1]] for route, owner in places.items() if plain(owner.items[route[-1]])}

@@ -30,7 +30,7 @@ async_chunk: true
 def check_profile(subject: Subject) -> Iterator[Finding]:
     """The profile as its files and overrides make it, and each file of its chain."""
     profile, *others = subject.profile.chain.documents
-    if "pipeline" in subject.profile.raw.items and not subject.plans:
+    if not subject.plans and (subject.pipeline is not None or "pipeline" in subject.profile.raw.items):
         return  # it cannot be compiled, and that is told
     settings = subject.profile.raw.without("pipeline").items.values()
     if not any(plain(node) is not None and plain(node) not in ([], {}) for node in settings) and not subject.overrides:

@@ -29,6 +29,7 @@ def codes(write: WriteProfile, below: str, above: str, *, head: str = "") -> lis
         ("devices: '0'", "runtime: {devices: '1'}"),
         ("max_num_seqs: 4", "max_num_seqs: 2"),
         ("max_num_seqs: 4", "max_num_seqs: null"),
+        ("engine_args: {gpu_memory_utilization: 1.0}", "gpu_memory_utilization: 1"),
     ],
 )
 def test_a_setting_on_top_that_wins_or_says_the_same(profile_file: WriteProfile, below: str, above: str) -> None:
