@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from omnicfg.commands._options import EFFECTIVE, MODEL_DIR, PIPELINE, PLATFORM, VLLM_VERSION, profile_names
+from omnicfg.commands._options import EFFECTIVE, PIPELINE, PLATFORM, VLLM_VERSION, profile_names
 from omnicfg.commands._plans import Request, platforms_of, vllm_version_of
 from omnicfg.comparison import Comparison, compare
 from omnicfg.errors import OmnicfgError, UsageError
@@ -26,6 +26,12 @@ WORDS = Annotated[
     ),
 ]
 GIT = Annotated[bool, Option("--git", help="Compare all profiles of a revision with another, or the working tree.")]
+MODEL = Annotated[
+    Path | None,
+    Option(
+        "--model", metavar="DIR", help="Model directory: tells the pipeline, and what a token costs in the KV cache."
+    ),
+]
 VERSIONS = Annotated[
     str | None,
     Option(
@@ -45,7 +51,7 @@ def run(
     effective: EFFECTIVE = False,
     vllm_version: VLLM_VERSION = None,
     pipeline: PIPELINE = None,
-    model: MODEL_DIR = None,
+    model: MODEL = None,
     format: FORMAT = "text",
 ) -> int:
     """Exit code: 0 where nothing changes, 1 where something does. What cannot be compared at all is trouble."""

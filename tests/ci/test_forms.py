@@ -30,6 +30,12 @@ def test_it_is_valid(schema: str, title: str | None, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_the_hooks_are_what_pre_commit_takes() -> None:
+    command = [sys.executable, "-m", "pre_commit", "validate-manifest", str(ROOT / ".pre-commit-hooks.yaml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_page_lists_the_inputs_of_the_action() -> None:
     action = parsed((ROOT / "action.yml").read_text())
     page = (ROOT / "docs" / "ci.md").read_text()
