@@ -43,6 +43,10 @@ def arg_types(version: str = DEFAULT_VLLM) -> Mapping[str, ValueType]:
     return {name: value_type(arg["type"]) for name, arg in engine_args(version).items()}
 
 
+Bounds = tuple[tuple[str, float], ...]
+"""``(("gt", 0), ("le", 1))``: above 0 and at most 1."""
+
+
 class ConfigClass(NamedTuple):
     """A nested config of vLLM, such as ``CompilationConfig``: its fields, and whether it takes others too."""
 
@@ -51,6 +55,7 @@ class ConfigClass(NamedTuple):
     types: Mapping[str, ValueType]
     nested: Mapping[str, str]
     deprecated: frozenset[str]
+    bounds: Mapping[str, Bounds]
 
 
 @functools.cache
@@ -60,7 +65,7 @@ def config_class(name: str, version: str = DEFAULT_VLLM) -> ConfigClass:
     fields = config["fields"]
     types = {field: value_type(entry["type"]) for field, entry in fields.items()}
     nested = {field: inner for field, entry in fields.items() if (inner := _config_in(entry["type"])) is not None}
-    return ConfigClass(name, config["open"], types, nested, _deprecated(fields))
+    return ConfigClass(name, config["open"], types, nested, _deprecated(fields), _bounds(fields))
 
 
 def config_classes(version: str = DEFAULT_VLLM) -> frozenset[str]:
@@ -69,9 +74,21 @@ def config_classes(version: str = DEFAULT_VLLM) -> frozenset[str]:
 
 
 @functools.cache
-def deprecated_args(version: str = DEFAULT_VLLM) -> frozenset[str]:
-    """The engine args that a version takes and will not take for long."""
-    return _deprecated(engine_args(version))
+def all_args(version: str = DEFAULT_VLLM) -> ConfigClass:
+    """The engine args of a version as if they were fields of one config."""
+    args = engine_args(version)
+    return ConfigClass("", True, arg_types(version), config_args(version), _deprecated(args), _bounds(args))
+
+
+def _bounds(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Bounds]:
+    found = {}
+    for name, entry in entries.items():
+        type_ = entry["type"]
+        members = type_["any_of"] if isinstance(type_, dict) and "any_of" in type_ else [type_]
+        bounded = [member for member in members if isinstance(member, dict) and ("int" in member or "float" in member)]
+        if len(bounded) == 1:
+            found[name] = tuple(next(iter(bounded[0].values())).items())
+    return found
 
 
 def _deprecated(entries: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 from omnicfg.catalog.vllm_args import (
     ConfigClass,
-    arg_types,
+    all_args,
     config_class,
     config_classes,
-    deprecated_args,
     engine_args,
     vllm_versions,
 )
@@ -77,7 +76,7 @@ _Told = tuple[Severity, str, str | None]
 def _args(block: Block, version: str) -> ConfigClass | None:
     """What a version takes in a block; ``None`` where it does not have such a config."""
     if block.config is None:
-        return ConfigClass("", True, arg_types(version), {}, deprecated_args(version))
+        return all_args(version)
     return config_class(block.config, version) if block.config in config_classes(version) else None
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from collections.abc import Mapping as MappingOf
+from operator import ge, gt, le, lt
+from typing import Final
 
+from omnicfg.catalog.vllm_args import Bounds, all_args, config_class
 from omnicfg.diagnostics import Severity
-from omnicfg.keys import blocks_of
+from omnicfg.keys import Block, blocks_of
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.tree import Mapping, plain
 
@@ -16,8 +20,9 @@ RULE = Rule(
     severity=Severity.ERROR,
     what="A number outside the range that the engine accepts.",
     why=(
-        "vLLM-Omni checks these ranges only when the server starts (`gpu_memory_utilization` in (0, 1], at least one "
-        "replica, positive sizes), some of them after the weights were loaded."
+        "These ranges are checked only when the server starts (`gpu_memory_utilization` in (0, 1], at least one "
+        "replica, positive sizes), some of them after the weights were loaded, and those of sampling parameters when "
+        "a stage's defaults are made. For text stages the ranges are those that vLLM's own data declare."
     ),
     bad="""\
 pipeline: qwen3_tts
@@ -36,14 +41,9 @@ stages:
 )
 
 
-class _Range(NamedTuple):
-    holds: Callable[[float], bool]
-    text: str
-
-
-_SHARE: Final = _Range(lambda value: 0 < value <= 1, "above 0 and at most 1")
-_POSITIVE: Final = _Range(lambda value: value >= 1, "at least 1")
-_RANGES: Final = {
+_SHARE: Final[Bounds] = (("gt", 0), ("le", 1))
+_POSITIVE: Final[Bounds] = (("ge", 1),)
+_OF_ANY_STAGE: Final[dict[str, Bounds]] = {
     "gpu_memory_utilization": _SHARE,
     "num_replicas": _POSITIVE,
     "max_num_seqs": _POSITIVE,
@@ -51,21 +51,62 @@ _RANGES: Final = {
     "tensor_parallel_size": _POSITIVE,
     "pipeline_parallel_size": _POSITIVE,
     "data_parallel_size": _POSITIVE,
+    "ulysses_degree": _POSITIVE,
+    "ring_degree": _POSITIVE,
+    "allgather_degree": _POSITIVE,
+    "cfg_parallel_size": _POSITIVE,
 }
+# vLLM 0.30, SamplingParams._verify_args (vllm/sampling_params.py).
+_OF_SAMPLING: Final[dict[str, Bounds]] = {
+    "n": _POSITIVE,
+    "presence_penalty": (("ge", -2), ("le", 2)),
+    "frequency_penalty": (("ge", -2), ("le", 2)),
+    "repetition_penalty": (("gt", 0),),
+    "temperature": (("ge", 0), ("le", 2)),
+    "top_p": _SHARE,
+    "top_k": (("ge", -1),),
+    "min_p": (("ge", 0), ("le", 1)),
+    "max_tokens": _POSITIVE,
+    "min_tokens": (("ge", 0),),
+    "stream_interval": _POSITIVE,
+    "logprobs": (("ge", -1),),
+    "prompt_logprobs": (("ge", -1),),
+}
+_HOLDS: Final[dict[str, Callable[[float, float], bool]]] = {"gt": gt, "ge": ge, "lt": lt, "le": le}
+_WORDS: Final = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
 
 
 def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
     """Every number with a range, wherever a profile sets it."""
     for block in blocks_of(document, subject):
+        bounds = _bounds(block, subject.stage_kind(block.stage_id) == "diffusion", subject.vllm_version)
         for key, node in block.node.items.items():
-            allowed = _RANGES.get(key) if isinstance(key, str) else None
+            allowed = bounds.get(key) if isinstance(key, str) else None
             value = plain(node)
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if allowed is not None and is_number and not allowed.holds(value):
+            if allowed is not None and is_number and not all(_HOLDS[name](value, bound) for name, bound in allowed):
                 yield Finding(
                     node.mark,
-                    f"`{key}` in {block.what} is {value}; it has to be {allowed.text}",
+                    f"`{key}` in {block.what} is {value}; it has to be {_words(allowed)}",
                     None,
                     block.stage_id,
                     block.platform,
                 )
+
+
+def _bounds(block: Block, is_diffusion: bool, version: str) -> MappingOf[str, Bounds]:
+    """The ranges of a block's settings; those of vLLM hold for its own stages."""
+    if block.place == "params":
+        return {} if is_diffusion or "pooling" in block.what else _OF_SAMPLING
+    if block.config is not None:
+        return config_class(block.config, version).bounds
+    return _OF_ANY_STAGE if is_diffusion or block.place not in ("stage", "parallel") else _of_text_stage(version)
+
+
+@functools.cache
+def _of_text_stage(version: str) -> MappingOf[str, Bounds]:
+    return {**all_args(version).bounds, **_OF_ANY_STAGE}
+
+
+def _words(bounds: Bounds) -> str:
+    return " and ".join(f"{_WORDS[name]} {bound:g}" for name, bound in bounds)

@@ -18,6 +18,8 @@ WRONG = {
     "max_num_seqs: 0": "`max_num_seqs` in stage 0 is 0; it has to be at least 1",
     "max_num_batched_tokens: 0": "`max_num_batched_tokens` in stage 0 is 0; it has to be at least 1",
     "tensor_parallel_size: 0": "`tensor_parallel_size` in stage 0 is 0; it has to be at least 1",
+    "block_size: 0": "`block_size` in stage 0 is 0; it has to be above 0",
+    "max_model_len: -2": "`max_model_len` in stage 0 is -2; it has to be at least -1",
 }
 
 
@@ -47,3 +49,36 @@ def test_in_a_platform_block(profile_file: WriteProfile) -> None:
     text = STAGE + "platforms:\n  xpu:\n    stages:\n      - {stage_id: 0, max_num_seqs: 0}\n"
     (found,) = findings(profile_file(text), "OC105")
     assert (found.line, found.column, found.platform, found.stage_id) == (8, 37, "xpu", 0)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "allowed"),
+    [
+        ("temperature: -0.1", "at least 0 and at most 2"),
+        ("temperature: 2.5", "at least 0 and at most 2"),
+        ("top_p: 0", "above 0 and at most 1"),
+        ("top_k: -2", "at least -1"),
+        ("repetition_penalty: 0", "above 0"),
+        ("max_tokens: 0", "at least 1"),
+    ],
+)
+def test_sampling_parameters_that_no_request_could_have(
+    profile_file: WriteProfile, parameter: str, allowed: str
+) -> None:
+    name, _, value = parameter.partition(": ")
+    (found,) = findings(profile_file(f"{STAGE}    default_sampling_params: {{{parameter}}}\n"), "OC105")
+    assert found.message == (f"`{name}` in `default_sampling_params` of stage 0 is {value}; it has to be {allowed}")
+
+
+def test_a_field_of_a_nested_config(profile_file: WriteProfile) -> None:
+    text = STAGE + "    profiler_config: {active_iterations: 0}\n"
+    assert told(profile_file(text), "OC105") == [
+        (5, 42, "`active_iterations` in `profiler_config` of stage 0 is 0; it has to be at least 1")
+    ]
+
+
+def test_a_diffusion_stage_has_ranges_of_its_own(profile_file: WriteProfile) -> None:
+    text = "pipeline: dreamzero\nstages:\n  - stage_id: 0\n    parallel_config: {ulysses_degree: 0}\n"
+    assert [line for line, _, _ in told(profile_file(text), "OC105")] == [4]
+    free = "    max_model_len: -2\n    default_sampling_params: {temperature: 5}\n"
+    assert told(profile_file(text.partition("    parallel")[0] + free), "OC105") == []
