@@ -196,7 +196,6 @@ class _Evaluator:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            bufsize=0,
         )
         if self._exchange({"plan": self._plan}, START_S) is None:
             self.close()
@@ -216,6 +215,7 @@ class _Evaluator:
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.flush()
         except BrokenPipeError:
             self._process.wait()
             return None
