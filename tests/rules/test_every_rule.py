@@ -125,6 +125,7 @@ def test_the_rules() -> None:
         "OC704": "switched-off",
         "OC705": "parallel-combination",
         "OC706": "engine-arg-release",
+        "OC707": "generation-prefix-cache",
         "OC801": "side-effect",
         "OC901": "malformed-suppression",
         "OC902": "unexplained-suppression",
