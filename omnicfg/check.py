@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 class Looked(NamedTuple):
     """What a look at one profile found.
 
-    ``files`` says where every file lies that was looked at, bases and overlays included, by the names that findings
-    give them. ``whole`` are those of which nothing stayed unseen: a profile that compiles on every platform, or the
-    overlays on it, which may hide what the profile would show.
+    ``files`` says where every file lies that was looked at, the profile first, bases and overlays included, by the
+    names that findings give them. ``whole`` are those of which nothing stayed unseen: a profile that compiles on every
+    platform, or the overlays on it, which may hide what the profile would show.
     """
 
     findings: list[Diagnostic]
@@ -40,9 +40,13 @@ class Looked(NamedTuple):
 
 @dataclass(frozen=True)
 class Checked:
-    """What was found in all profiles, each finding once, and what was asked; ``policies`` are the codes of policies."""
+    """What was found in all profiles, each finding once, and what was asked.
+
+    ``profiles`` are named as findings name them; ``policies`` are the codes of policies.
+    """
 
     findings: list[Diagnostic]
+    profiles: tuple[str, ...]
     files: dict[str, Path]
     whole: frozenset[str]
     platforms: tuple[str, ...]
@@ -119,16 +123,26 @@ def check(
     parsed = parse_overrides(overrides)
     merger = Merger(platforms)
     files: dict[str, Path] = {}
+    shown: dict[str, None] = {}
     whole: set[str] = set()
     with _asked(names_of(policies)) if ready is None else nullcontext(ready) as asked:
         for profile in names:
             found = check_profile(profile, platforms, pipeline, layers, parsed, engine, model, vllm_version, asked)
             merger.add(profile, found.findings)
             files |= found.files
+            shown[next(iter(found.files))] = None
             whole.update(found.whole)
         codes = frozenset(policy.id for policy in asked.policies) if asked else frozenset()
     return Checked(
-        merger.merged(), files, frozenset(whole), tuple(platforms), engine, bool(parsed), vllm_version, codes
+        merger.merged(),
+        tuple(shown),
+        files,
+        frozenset(whole),
+        tuple(platforms),
+        engine,
+        bool(parsed),
+        vllm_version,
+        codes,
     )
 
 

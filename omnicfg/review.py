@@ -40,16 +40,14 @@ class Report:
         return int(any(map(self.fails, self.findings)))
 
 
-def report_of(
-    checked: Checked, settings: Settings, baseline: Baseline | None, profiles: Sequence[str], fail_on: Severity
-) -> Report:
+def report_of(checked: Checked, settings: Settings, baseline: Baseline | None, fail_on: Severity) -> Report:
     """The report of what was found in profiles."""
     findings, suppressed = reviewed(checked, settings)
     if baseline is None:
-        return Report(findings, profiles, fail_on, suppressed)
+        return Report(findings, checked.profiles, fail_on, suppressed)
     new, left = baseline.new(findings)
     stale = tuple((each, left[each]) for each in baseline.stale(left, judge(checked, settings)))
-    return Report(new, profiles, fail_on, suppressed, len(findings) - len(new), stale)
+    return Report(new, checked.profiles, fail_on, suppressed, len(findings) - len(new), stale)
 
 
 def reviewed(checked: Checked, settings: Settings) -> tuple[list[Diagnostic], int]:
@@ -91,7 +89,8 @@ def judge(checked: Checked, settings: Settings) -> Callable[[str, Path], bool]:
         and checked.vllm_version in (None, settings.vllm_version)
         and not checked.overridden
     )
-    of_others = {rule_of(module).code for module in rule_modules() if rule_of(module).engine != checked.engine}
+    rules = [rule_of(module) for module in rule_modules()]
+    of_others = {rule.code for rule in rules if rule.engine not in (DEFAULT_ENGINE, checked.engine)}
     codes = (known_codes() | checked.policies) - of_others - about_suppressions() if is_whole else frozenset()
     whole = {identity(checked.files[name]) for name in checked.whole}
 

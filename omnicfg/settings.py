@@ -52,7 +52,7 @@ class Settings:
 
     def _severities(self, path: str) -> Mapping[str, Severity | None]:
         """What is configured for a file; of several entries that match it the last one wins, code by code."""
-        if not self.paths or self.file is None:
+        if not self.paths or self.file is None or not path or path.startswith("--"):
             return self.rules
         relative = os.path.relpath(path, self.file.parent).replace(os.sep, "/")
         severities = dict(self.rules)

@@ -88,6 +88,13 @@ def test_the_last_entry_that_matches_wins_code_by_code() -> None:
     assert not settings.is_off("OC101", "a.yaml")
 
 
+@pytest.mark.parametrize("path", ["", "--set x=1"])
+def test_what_is_in_no_file_is_meant_by_no_glob(path: str) -> None:
+    settings = Settings(Path("omnicfg.toml"), rules={"OC104": None}, paths=(PathRules(("**",), {"OC101": None}),))
+    assert not settings.is_off("OC101", path)
+    assert settings.is_off("OC104", path)
+
+
 def test_globs_are_relative_to_the_folder_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sub").mkdir()
     monkeypatch.chdir(tmp_path / "sub")

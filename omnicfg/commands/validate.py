@@ -124,7 +124,7 @@ def run(
             vllm_version=vllm_version or configured.vllm_version,
         )
         worst = Severity(fail_on or configured.fail_on or "error")
-        return report_of(checked, configured, known, tuple(map(str, profiles)), worst)
+        return report_of(checked, configured, known, worst)
 
     named = [*(paths or [Path()]), *(overlays or ())]
     differs = diff and shown(review, named, unsafe_fixes)

@@ -185,7 +185,7 @@ class Session:
             vllm_version=settings.vllm_version,
             ready=self._policies.of(settings.policies),
         )
-        return checked, list(report_of(checked, settings, baseline, [str(path)], Severity.ERROR).findings)
+        return checked, list(report_of(checked, settings, baseline, Severity.ERROR).findings)
 
     # ------------------------------------------------------------------------------------------------- hover
 

@@ -81,6 +81,13 @@ def test_the_engine(validate: Validate, profile_file: WriteProfile) -> None:
     assert rule.code not in validate("--engine", "vllm-omni").out
 
 
+def test_a_suppression_is_judged_by_the_configured_engine(validate: Validate, profile_file: WriteProfile) -> None:
+    profile_file(TTS + "# omnicfg: ignore-file[OC104] because it is a test\n")
+    configure('engine = "bundled"\n')
+    assert "OC904" in validate().out
+    assert "OC904" not in validate("--engine", "vllm-omni").out
+
+
 def test_the_vllm_release(validate: Validate, profile_file: WriteProfile) -> None:
     profile_file(TTS + "stages: [{stage_id: 0, kv_cache_dtype: octave_k3v4}]\n")  # new in vLLM 0.33.0
     assert (validate("--vllm-version", "0.31.0").code, validate("--vllm-version", "0.33.0").code) == (1, 0)

@@ -31,6 +31,6 @@ def report_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ReportOf:
         monkeypatch.chdir(tmp_path / folder)
         names = tuple(str(Path(name).relative_to(folder)) for name in files)
         checked = check(names, all_platforms(), overrides=overrides)
-        return report_of(checked, Settings(), None, names, Severity(fail_on))
+        return report_of(checked, Settings(), None, Severity(fail_on))
 
     return make

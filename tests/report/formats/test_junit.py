@@ -38,6 +38,16 @@ def test_a_profile_without_findings_passes() -> None:
     assert [(test.attrib, len(test)) for test in suite] == [({"name": "no findings", "classname": "a.yaml"}, 0)]
 
 
+def test_a_shipped_profile_has_one_suite() -> None:
+    from omnicfg.check import check
+    from omnicfg.review import report_of
+    from omnicfg.settings import Settings
+
+    checked = check("minicpmo-4_5-turn-mrv2", ["cuda"])
+    (suite,) = rendered(report_of(checked, Settings(), None, Severity.ERROR))
+    assert suite.attrib["name"] == "minicpmo_4_5_turn_mrv2.yaml"
+
+
 def test_no_profiles_are_no_tests() -> None:
     assert rendered(Report([], [])).attrib["tests"] == "0"
 
