@@ -17,7 +17,8 @@ from omnicfg.command_line.parse import CommandLine, Given
 from omnicfg.compare import same
 from omnicfg.diagnostics import Diagnostic, Severity
 from omnicfg.near import did_you_mean
-from omnicfg.passes.override import LAYER, Override
+from omnicfg.passes.override import LAYER, Override, is_plain
+from omnicfg.passes.read import MAX_DEPTH
 from omnicfg.plan import Plan
 from omnicfg.report.yaml import inline
 from omnicfg.tree import Mark, Node, Route, grow, plain
@@ -91,11 +92,13 @@ class _Effect:
         elif given.value is not None and self._is_unowned(flag, kinds):
             message = f"no stage of pipeline {self.pipeline} takes `{flag.shown}`, so the server does not start"
             self._tell("refused-flag", given, message, "Leave it out.")
+        elif flag.needs_no_owner and not kinds & set(flag.stages):
+            self._tell("ineffective-flag", given, f"no stage of pipeline {self.pipeline} takes `{flag.shown}`")
 
     @staticmethod
     def _is_unowned(flag: Flag, kinds: set[str]) -> bool:
         """Whether a flag is an engine arg that no stage takes; beside a diffusion stage two of them may be."""
-        if flag.reach != "stages" or (flag.dest in _SHARED_ONLY and "diffusion" in kinds):
+        if flag.reach != "stages" or flag.needs_no_owner or (flag.dest in _SHARED_ONLY and "diffusion" in kinds):
             return False
         owners = deploy_schema().owners
         return not any(kind in flag.stages or flag.dest in owners[kind] for kind in kinds)
@@ -233,9 +236,19 @@ def _diffusion_parallel() -> frozenset[str]:
     return frozenset(raw["owners"]["diffusion"]["parallel_config"])
 
 
+def _json_or_text(text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if is_plain(value, MAX_DEPTH) else text
+
+
 def _filled(template: Any, value: Any) -> Any:
     if template == "*":
         return value
+    if template == "json:*":
+        return _json_or_text(value)
     if isinstance(template, dict):
         return {key: _filled(child, value) for key, child in template.items()}
     if isinstance(template, list):

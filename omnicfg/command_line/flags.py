@@ -15,7 +15,8 @@ class Flag(NamedTuple):
 
     ``reach`` says who takes it: ``stages``, ``profile`` (it changes what is resolved), ``orchestrator``, ``server`` or
     ``nothing``. ``stages`` maps each kind of stage to the engine args that the flag sets there; an engine arg maps to
-    ``None`` for the flag's own value, otherwise to a value in which ``"*"`` stands for it.
+    ``None`` for the flag's own value, otherwise to a value in which ``"*"`` stands for it, or ``"json:*"`` for the JSON
+    that it is. A flag that is an engine arg has to find a stage that takes it, unless it ``needs_no_owner``.
     """
 
     dest: str
@@ -29,6 +30,7 @@ class Flag(NamedTuple):
     reach: str
     stages: Mapping[str, Mapping[str, Any]]
     refused_by_diffusion: bool
+    needs_no_owner: bool
 
     @property
     def shown(self) -> str:
@@ -79,4 +81,5 @@ def _flag(entry: Mapping[str, Any]) -> Flag:
         reach=entry["reach"],
         stages=entry.get("stages", {}),
         refused_by_diffusion=entry.get("refused_by_diffusion", False),
+        needs_no_owner=entry.get("needs_no_owner", False),
     )

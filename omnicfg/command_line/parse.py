@@ -64,7 +64,7 @@ class _Parser:
         self.at = 0
         self.model: Word | None = None
         self.given: dict[str, Given] = {}
-        self.nested: dict[str, tuple[dict[str, Any], Word]] = {}
+        self.nested: dict[tuple[str, str], tuple[dict[str, Any], Word]] = {}
         self.findings: list[Diagnostic] = []
         self.stage_config: Word | None = None
 
@@ -80,7 +80,7 @@ class _Parser:
                 self.model = word
             else:
                 self._tell("unknown-flag", word, f"`{word.text}` is no flag, and the model is already named")
-        for option, (value, word) in self.nested.items():
+        for (_, option), (value, word) in self.nested.items():
             self._set(self.known.by_option[option], json.dumps(value), word, [word._replace(text=json.dumps(value))])
         if self.model is None and "model" in self.given:
             self.model = Word(str(self.given["model"].value), self.given["model"].mark)
@@ -190,7 +190,8 @@ class _Parser:
         if flag is None:
             return
         value = text.split(",") if option.endswith("+") else _loose(text)
-        block = self.nested.setdefault(flag.options[0], ({}, word))[0]
+        # Upstream gathers by the option as it is written: of a long and a short form, the last one replaces the other.
+        block = self.nested.setdefault((head, flag.options[0]), ({}, word))[0]
         for key in keys[:-1]:
             inner = block.setdefault(key, {})
             if not isinstance(inner, dict):

@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Final
 
 from omnicfg.catalog.upstream import VLLM_OMNI
+from omnicfg.export.docs_commands import command_pages
 from omnicfg.export.docs_output import console, fenced, table
 from omnicfg.export.refusal_examples import EXAMPLES, PROFILE, Example
 from omnicfg.refusals import REFUSALS, Refusal
@@ -30,7 +31,7 @@ _HEADERS: Final = ("code", "name", "severity", "what it finds")
 
 _ABOUT_RULES: Final = """\
 What `omnicfg validate` finds. Errors stop `omnicfg serve`; warnings and notes do not. What cannot be compiled at all
-has codes below OC100: [refusals](refusals.md).
+has codes below OC100: [refusals](refusals.md). OC851 to OC856 are findings in [command lines](commands.md).
 """
 _ABOUT_REFUSALS: Final = """\
 Why a profile cannot be compiled. Each is an error: `resolve`, `diff` and `serve` end with exit code 2, and `validate`
@@ -42,6 +43,7 @@ def rule_pages() -> dict[str, str]:
     """Page name → text, for every rule, every refusal and the two tables."""
     pages = {f"{rule_of(module).code}.md": _rule_page(module) for module in rule_modules()}
     pages |= {f"{refusal.code}.md": _refusal_page(name, refusal) for name, refusal in REFUSALS.items()}
+    pages |= command_pages()
     return {"index.md": _index(), "refusals.md": _refusals(), **dict(sorted(pages.items()))}
 
 

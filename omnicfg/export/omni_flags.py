@@ -98,9 +98,13 @@ def _flag(action: argparse.Action, parser: Any) -> dict[str, Any]:
     if config is not None:
         flag["defaults"] = jsonable(_converted(value))
     reach, refused = _reach(action.dest, _converted("word" if value is None else value))
+    if not reach and flag["kind"] == "str" and is_engine_arg(action.dest):
+        reach, refused = _reach(action.dest, _SAMPLES["json"])  # some texts are JSON, and nothing else will do
     flag["reach"] = "stages" if reach or is_engine_arg(action.dest) else _elsewhere(action)
     if flag["reach"] == "stages":
         flag["stages"] = reach
+        if not is_engine_arg(action.dest):
+            flag["needs_no_owner"] = True
     if refused:
         flag["refused_by_diffusion"] = True
     return flag
@@ -163,7 +167,8 @@ def _converted(value: Any) -> Any:
 def _reach(dest: str, value: Any) -> tuple[dict[str, dict[str, Any]], bool]:
     """Kind of stage → the engine args of it that a value sets, and whether diffusion stages refuse the flag.
 
-    An engine arg stands for the flag's own value as ``null``, for another one with ``"*"`` in the value's place.
+    An engine arg stands for the flag's own value as ``null``, for another one with ``"*"`` in the value's place, and
+    for the value read as JSON as ``"json:*"``.
     """
     from vllm_omni.config.omni_config import _STAGE_ENGINE_FIELDS_BY_EXECUTION_TYPE, _stage_cli_overrides
     from vllm_omni.config.stage_config import StageExecutionType
@@ -197,6 +202,8 @@ def _resolver_input(dest: str, value: Any) -> dict[str, Any]:
 
 
 def _template(got: Any, value: Any) -> Any:
+    if isinstance(value, str) and value == _SAMPLES["json"] and got == json.loads(value):
+        return "json:*"
     text = json.dumps(jsonable(_converted(got)))
     return json.loads(text.replace(json.dumps(jsonable(value)), '"*"'))
 

@@ -29,7 +29,7 @@ def deploy(raw: Mapping) -> Mapping:
             "removed-schema",
             raw.key_mark("stage_args"),
             "`stage_args` is the schema of vLLM-Omni before 0.30; it is no longer read",
-            "Describe the stages under `stages:`; the topology comes from the pipeline.",
+            "`omnicfg migrate FILE -o NEW` writes the profile that means the same today.",
         )
     tree = Mapping({}, raw.layer, raw.mark)
     for name, field in deploy_schema().deploy_fields.items():

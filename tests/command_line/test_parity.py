@@ -43,6 +43,13 @@ def profiles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Profile]:
     return {name: load(folder / f"{name}.yaml") for name in FILES}
 
 
+def _set(value: Any) -> Any:
+    """A value without the fields that are null in it: upstream's classes spell out what is unset."""
+    if isinstance(value, dict):
+        return {key: _set(child) for key, child in value.items() if child is not None}
+    return value
+
+
 def parsed(case: Case) -> CommandLine:
     return parse([Word(word, Mark("--command", 1, at + 1)) for at, word in enumerate(case.words[1:])])
 
@@ -84,6 +91,6 @@ def test_stages_get_what_upstream_gives_them(name: str, profiles: dict[str, Prof
         runtime = {"devices", "num_replicas", "env"}
         wanted = {key: value for key, value in stage["engine"].items() if value is not None and key not in runtime}
         got = {key: encode(planned.engine_args.value(key)) for key in wanted}
-        assert got == wanted
+        assert _set(got) == _set(wanted)
         assert planned.runtime.value("devices") == stage["devices"]
         assert planned.runtime.value("num_replicas", 1) == stage["num_replicas"]
