@@ -31,7 +31,7 @@ ROOT: Final = Path(__file__).parent.parent
 PROFILE: Final = "minicpmo_4_5_turn.yaml"
 PLATFORM: Final = "npu"
 RATIO_LIMIT: Final = 10.0
-VALIDATE_LIMIT_S: Final = 1.5
+VALIDATE_LIMIT_S: Final = 2.5
 
 # What vllm-omni itself does with the same files. sys.argv: the folder, then a file and a platform, or nothing for all.
 _UPSTREAM: Final = """\
