@@ -336,11 +336,12 @@ class Repository:
             position = header_end + 1 + size + 1
 
     def renames(self, old: str, new: str | None) -> dict[str, str]:
-        """New path → old path of every file that git takes for renamed; without ``new``, in the working tree."""
+        """New path → old path of every YAML file that git takes for renamed; without ``new``, in the working tree."""
         commits = [old] if new is None else [old, new]
-        listing = self._read("diff", "--no-ext-diff", "-M", "--diff-filter=R", "--name-status", "-z", *commits, "--")
-        words = [os.fsdecode(word) for word in listing.split(b"\0")]
-        return dict(zip(words[2::3], words[1::3], strict=False))
+        words = ["--no-ext-diff", "-M", "--diff-filter=R", "--name-status", "-z", *commits, "--"]
+        listing = self._read("diff", *words, *(f":(top,icase)*{suffix}" for suffix in SUFFIXES))
+        fields = [os.fsdecode(field) for field in listing.split(b"\0")]
+        return dict(zip(fields[2::3], fields[1::3], strict=False))
 
     def working_files(self) -> list[str]:
         """The YAML files of the working tree that git tracks, or would track."""
