@@ -29,6 +29,7 @@ from omnicfg.engine.transport import Payload, PayloadAssembler, RowReceiver
 from omnicfg.models import materialize, tiny_thinker
 
 MODEL = "thinker"
+CACHE_BYTES = 2**27
 CLIENTS = 4
 GAUGES = ("vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:kv_cache_usage_perc")
 
@@ -47,8 +48,9 @@ def rows_server(folder: Path, port: int, *more: str) -> tuple[Server, Path]:
         "float32",
     ]
     arguments += ["--enforce-eager", "--max-model-len", "1536", "--max-num-seqs", "8", "--block-size", "32"]
-    environment = engine_environment(folder, VLLM_CPU_KVCACHE_SPACE="1")
-    return Server("soak", [*arguments, *flags, *more], port, folder / "server.log", environment), socket
+    # A page of the cache takes memory when its block is used for the first time: few blocks, so that this is over soon.
+    arguments += ["--kv-cache-memory-bytes", str(CACHE_BYTES)]
+    return Server("soak", [*arguments, *flags, *more], port, folder / "server.log", engine_environment(folder)), socket
 
 
 class PayloadSink:
@@ -91,6 +93,8 @@ class Soak:
     samples: list[dict[str, float]] = field(default_factory=list)
     idle_before: dict[str, float] = field(default_factory=dict)
     idle_after: dict[str, float] = field(default_factory=dict)
+    resident_before: dict[str, float] = field(default_factory=dict)
+    resident_after: dict[str, float] = field(default_factory=dict)
 
     @property
     def growth(self) -> float:
@@ -103,6 +107,7 @@ def soak(server: Server, sink: PayloadSink, seconds: float, seed: int = 1) -> So
     """Ask ``server`` for ``seconds`` seconds; it is idle before and after."""
     result = Soak(seconds)
     result.idle_before = idle_state(server)
+    result.resident_before = server.resident()
     answers: Counter[str] = Counter()
     rows_before = Counter(sink.finished)
     end = time.monotonic() + seconds
@@ -118,6 +123,7 @@ def soak(server: Server, sink: PayloadSink, seconds: float, seed: int = 1) -> So
         sample = {name: gauges.get(name, 0.0) for name in GAUGES}
         result.samples.append({"second": round(time.monotonic() - end + seconds, 1), **sample, **_memory(server)})
     result.idle_after = idle_state(server)
+    result.resident_after = server.resident()
     result.answers = dict(sorted(answers.items()))
     result.rows = dict(sink.finished - rows_before)
     return result

@@ -16,7 +16,18 @@ from typing import Any
 import pytest
 
 from benchmarks.engine.servers import Server
-from benchmarks.engine.soak import GAUGES, MODEL, PayloadSink, idle_state, post, prompt, rows_server, soak, stream
+from benchmarks.engine.soak import (
+    CACHE_BYTES,
+    GAUGES,
+    MODEL,
+    PayloadSink,
+    idle_state,
+    post,
+    prompt,
+    rows_server,
+    soak,
+    stream,
+)
 from omnicfg.engine.spec import request_flag
 
 pytest.importorskip("vllm", reason="starts the engine")
@@ -105,7 +116,7 @@ def test_metrics_show_hits_and_the_rows_bytes(server: Server, sink: PayloadSink)
     queries, hits, size = (after[name] - before[name] for name in names)
     assert (queries, hits) == (200, 192)
     assert size == 211 * TOKEN_BYTES
-    assert after["omnicfg:payload_cache_bytes"] == pytest.approx(2**30 / 3, rel=0.01)  # 2 KiB of 6 KiB a token
+    assert after["omnicfg:payload_cache_bytes"] == pytest.approx(CACHE_BYTES / 3, rel=0.01)  # 2 KiB of 6 KiB a token
 
 
 def test_tenants_with_different_salts_share_nothing(server: Server) -> None:
