@@ -160,7 +160,7 @@ def unquote(subject: Subject, node: Node, value: str | None = None) -> Fix | Non
     return Fix(f"Write `{bare}` without quotes", (part.edit(bare),))
 
 
-def rewrite_value(subject: Subject, node: Node, value: str | int | bool, *, safe: bool) -> Fix | None:
+def rewrite_value(subject: Subject, node: Node, value: str | float | bool, *, safe: bool) -> Fix | None:
     """Write another value for a plain or quoted scalar; text stays in quotes if it is in quotes."""
     part = _part(subject, node.mark) if isinstance(node, Scalar) else None
     if part is None or not part.written or part.written.startswith(_NO_PLAIN) or "${" in part.written:

@@ -7,13 +7,14 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from omnicfg.diagnostics import Edit, Fix, Severity
+from omnicfg.diagnostics import Fix, Severity
+from omnicfg.edits import rewrite_value
 from omnicfg.keys import Block, blocks_of
 from omnicfg.passes.read import MAX_NUMBER
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.rules.wrong_type import is_misquoted
 from omnicfg.secrets import looks_secret
-from omnicfg.tree import LayerKind, Mapping, Node, Scalar, Sequence
+from omnicfg.tree import Mapping, Node, Scalar, Sequence
 from omnicfg.value_types import ValueType, kind_of
 
 RULE = Rule(
@@ -85,7 +86,7 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
                 message = f"`{key}` is not in quotes and is read differently by readers of YAML 1.1 and 1.2"
                 yield Finding(node.mark, message, "Put it in quotes.", stage_id, platform)
             else:
-                yield Finding(node.mark, message, _help(node), stage_id, platform, fix=_fix(node))
+                yield Finding(node.mark, message, _help(node), stage_id, platform, fix=_fix(node, subject))
 
 
 def _scalars(document: Mapping) -> Iterator[tuple[Mapping, Any, Scalar | None]]:
@@ -176,12 +177,9 @@ def _help(node: Scalar) -> str:
     return f'Write `{canonical}`, or `"{node.text}"` if it is text.'
 
 
-def _fix(node: Scalar) -> Fix | None:
-    canonical = _canonical(node)
-    if node.layer.kind is LayerKind.OVERRIDE or not node.mark.line:
-        return None
-    text = f'"{node.text}"' if canonical is None else canonical
-    return Fix(f"Write `{text}`, which every reader takes for what is served now", (Edit(node.mark, text),))
+def _fix(node: Scalar, subject: Subject) -> Fix | None:
+    """The value that is read, written for either reader: what is served stays."""
+    return rewrite_value(subject, node, node.value, safe=True)
 
 
 def _boolean_key(owner: Mapping, key: Any) -> Finding:

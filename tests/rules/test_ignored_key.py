@@ -72,3 +72,12 @@ def test_null_asks_for_nothing(profile_file: WriteProfile) -> None:
 
 def test_where_the_stage_is_not_known_nothing_is(profile_file: WriteProfile) -> None:
     assert told(profile_file("stages: [{stage_id: 0, num_gpus: 1}]\n", "unknown.yaml"), "OC701") == []
+
+
+def test_the_fix_takes_the_key_away(profile_file: WriteProfile) -> None:
+    profile = profile_file("pipeline: qwen3_tts\nasync_chunk: false\nstages:\n  - stage_id: 0\n    num_gpus: 8\n")
+    (found,) = findings(profile, "OC701")
+    assert found.fix is not None
+    assert found.fix.safe
+    (edit,) = found.fix.edits
+    assert (edit.mark.line, edit.mark.end_line, edit.text) == (5, 6, "")

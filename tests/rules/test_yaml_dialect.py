@@ -127,3 +127,19 @@ def test_a_credential_is_not_shown(profile_file: WriteProfile) -> None:
 
 def test_a_number_that_python_would_not_print_is_left_alone(profile_file: WriteProfile) -> None:
     assert told(profile_file(HEAD + f"  - {{stage_id: 0, env: {{A: 0{'8' * 5000} }}}}\n"), "OC106") == []
+
+
+@pytest.mark.parametrize(
+    ("written", "fixed"),
+    [("yes", "true"), ("1_000", "1000"), ("1_0.5", "10.5"), ("0o17", '"0o17"'), ("2026-11-29", '"2026-11-29"')],
+)
+def test_every_reader_takes_the_fix_for_what_is_served(profile_file: WriteProfile, written: str, fixed: str) -> None:
+    (found,) = findings(profile_file(HEAD + f"  - stage_id: 0\n    env:\n      A: {written}\n"), "OC106")
+    assert found.fix is not None
+    assert found.fix.safe
+    assert [edit.text for edit in found.fix.edits] == [fixed]
+
+
+def test_a_value_with_an_anchor_is_left_to_its_writer(profile_file: WriteProfile) -> None:
+    (found,) = findings(profile_file(HEAD + "  - {stage_id: 0, env: {A: &a 010, B: *a}}\n"), "OC106")
+    assert found.fix is None
