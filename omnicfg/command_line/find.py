@@ -20,7 +20,9 @@ _LAYER: Final = Layer(LayerKind.PROFILE, "compose")
 def of_text(text: str) -> list[Word]:
     """The words after ``serve`` of a command given on the command line. Raises :class:`UsageError`."""
     line = text.replace("\\\n", "  ").replace("\n", " ")
-    found = [words for command in commands(line, "--command") if (words := _after_serve(command)) is not None]
+    found = [
+        words for command in commands(line, "--command", bare_json=True) if (words := _after_serve(command)) is not None
+    ]
     return _only(found, "--command")
 
 

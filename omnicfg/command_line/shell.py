@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -25,10 +26,11 @@ class Word(NamedTuple):
 class _Reader:
     """Reads one text; ``variables`` are those assigned so far."""
 
-    def __init__(self, text: str, shown: str, line: int, variables: dict[str, str]) -> None:
+    def __init__(self, text: str, shown: str, line: int, variables: dict[str, str], bare_json: bool) -> None:
         self.text = text
         self.shown = shown
         self.variables = variables
+        self.bare_json = bare_json
         self.at = 0
         self.line = line
         self.line_start = 0
@@ -71,10 +73,20 @@ class _Reader:
         line, column = self.line, self.at - self.line_start + 1
         self.unknown = []
         parts: list[str] = []
+        if self.bare_json and self.text[self.at] == "{":
+            parts.append(self._json())
         while self.at < len(self.text) and not self._at_end_of_word():
             parts.append(self._piece())
         mark = Mark(self.shown, line, column, self.line, self.at - self.line_start + 1)
         return Word("".join(parts), mark, tuple(dict.fromkeys(self.unknown)))
+
+    def _json(self) -> str:
+        """A JSON object without quotes around it, which a shell would take apart; nothing where there is none."""
+        try:
+            _, end = json.JSONDecoder().raw_decode(self.text, self.at)
+        except (ValueError, RecursionError):
+            return ""
+        return self._taken(end)
 
     def _skip_blanks(self) -> None:
         while self.at < len(self.text):
@@ -145,9 +157,17 @@ class _Reader:
         self.at += count
 
 
-def commands(text: str, shown: str, *, line: int = 1, variables: dict[str, str] | None = None) -> list[list[Word]]:
+def commands(
+    text: str,
+    shown: str,
+    *,
+    line: int = 1,
+    variables: dict[str, str] | None = None,
+    bare_json: bool = False,
+) -> list[list[Word]]:
     """The simple commands of a shell text, each as its words; assignments are taken in and left out.
 
-    ``variables`` holds what is already assigned, and gets what the text assigns.
+    ``variables`` holds what is already assigned, and gets what the text assigns. With ``bare_json`` a JSON object that
+    nothing quotes is one word, since inside the quotes of a whole command there are none left for it.
     """
-    return list(_Reader(text, shown, line, {} if variables is None else variables).commands())
+    return list(_Reader(text, shown, line, {} if variables is None else variables, bare_json).commands())

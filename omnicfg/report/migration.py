@@ -86,7 +86,9 @@ def _proof(migration: Migration) -> str:
     )
     if not migration.losses:
         return f"{proof}; nothing is lost"
-    return f"{proof}; {len(migration.losses)} of its lines mean something else today, or nothing (listed first)"
+    lost = len(migration.losses)
+    lines = "1 of its lines means" if lost == 1 else f"{lost} of its lines mean"
+    return f"{proof}; {lines} something else today, or nothing (listed first)"
 
 
 def migration_markdown(migration: Migration) -> str:

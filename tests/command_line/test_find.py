@@ -24,6 +24,11 @@ def test_a_command_on_the_command_line() -> None:
     assert (words[0].mark.line, words[0].mark.column) == (1, 40)
 
 
+def test_json_needs_no_quotes_of_its_own_inside_a_quoted_command() -> None:
+    words = of_text("""vllm serve m --omni --stage-overrides {"0": {"a": "b c"}} -tp 2""")
+    assert texts(words) == ["m", "--omni", "--stage-overrides", '{"0": {"a": "b c"}}', "-tp", "2"]
+
+
 def test_a_shell_script_with_variables_and_continued_lines(profile_file: WriteProfile) -> None:
     script = profile_file(
         "#!/bin/bash\n"
