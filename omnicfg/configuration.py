@@ -10,12 +10,13 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.catalog.vllm_args import vllm_versions
 from omnicfg.diagnostics import Diagnostic, Severity
 from omnicfg.errors import OmnicfgError, UsageError
+from omnicfg.files import current_folder, relative_to_here
 from omnicfg.near import did_you_mean
 from omnicfg.refusals import REFUSALS
 from omnicfg.report.formats import format_names
@@ -41,6 +42,15 @@ _KINDS: Final = {
 }
 
 
+class _Found(NamedTuple):
+    """A file, its text, and the table of it that is ours, which has a route."""
+
+    file: Path
+    text: str
+    table: Any
+    route: Route
+
+
 def configured(file: Path | None = None, folder: Path | None = None) -> Settings:
     """What a configuration file says: the one that is named, or the one that is found; nothing where there is none.
 
@@ -49,41 +59,39 @@ def configured(file: Path | None = None, folder: Path | None = None) -> Settings
     Raises :class:`~omnicfg.errors.OmnicfgError` with everything that is wrong in it.
     """
     if file is None:
-        found = _find(folder or Path.cwd())
-        return Settings() if found is None else _Reader(*found).settings()
+        found = _nearest(folder or current_folder())
+        return Settings() if found is None else _Reader(found).settings()
     if not file.is_file():
         raise UsageError(f"there is no configuration file `{file}`", f"Its name is {' or '.join(NAMES)}, mostly.")
-    table = _table_of(file)
-    if table is None:
+    found = _in(file)
+    if found is None:
         raise UsageError(f"`{file}` has no `[{'.'.join(map(str, _TABLE))}]`", "Add that table, or name another file.")
-    return _Reader(file, *table).settings()
+    return _Reader(found).settings()
 
 
-def _find(folder: Path) -> tuple[Path, str, Route] | None:
-    """The nearest configuration: its file, text, and the route of the table that holds it."""
+def _nearest(folder: Path) -> _Found | None:
     for above in (folder, *folder.parents):
         for name in NAMES:
             path = above / name
             if os.path.isfile(path):  # noqa: PTH113  # false, where Path raises: no permission
-                shown = Path(os.path.relpath(path))
-                table = _table_of(shown)
-                if table is not None:
-                    return shown, *table
+                found = _in(relative_to_here(path))
+                if found is not None:
+                    return found
     return None
 
 
-def _table_of(file: Path) -> tuple[str, Route] | None:
-    """A file's text and the route of its table; ``None`` where a ``pyproject.toml`` has no such table."""
+def _in(file: Path) -> _Found | None:
+    """What a file has for us; ``None`` where a ``pyproject.toml`` has no such table."""
     text = _text(file)
     if file.name != "pyproject.toml":
-        return text, ()
+        return _Found(file, text, _parsed(text, file), ())
     # Other tools' mistakes in a shared file are none of ours.
     if "omnicfg" not in text:
         return None
-    data: Any = _parsed(text, file)
+    table: Any = _parsed(text, file)
     for name in _TABLE:
-        data = data.get(name) if isinstance(data, dict) else None
-    return None if data is None else (text, _TABLE)
+        table = table.get(name) if isinstance(table, dict) else None
+    return None if table is None else _Found(file, text, table, _TABLE)
 
 
 def _text(file: Path) -> str:
@@ -120,15 +128,10 @@ def _problem(mark: Mark, message: str, help: str | None = None) -> Diagnostic:
 class _Reader:
     """Reads one file's table into settings, and collects what is wrong with it."""
 
-    def __init__(self, file: Path, text: str, table: Route) -> None:
-        self.file = file
-        self.table = table
+    def __init__(self, found: _Found) -> None:
+        self.file, _, self.data, self.table = found
         self.problems: list[Diagnostic] = []
-        data: Any = _parsed(text, file)
-        for part in table:
-            data = data[part]
-        self.data = data
-        self.places = places(text, str(file))
+        self.places = places(found.text, str(found.file))
 
     def settings(self) -> Settings:
         """The settings. Raises :class:`OmnicfgError` where something is wrong."""

@@ -1,4 +1,4 @@
-"""Writing files whole: whoever looks sees what was there before, or all of what is there now."""
+"""Files: written whole, so that whoever looks sees all of what was there before or is there now; named from here."""
 
 from __future__ import annotations
 
@@ -8,6 +8,19 @@ import tempfile
 from pathlib import Path
 
 from omnicfg.errors import UsageError
+
+
+def current_folder() -> Path:
+    """The folder that we are in; the root where it has been deleted, and there is none."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path(os.sep)
+
+
+def relative_to_here(path: Path) -> Path:
+    """A path that is absolute as one from the folder that we are in."""
+    return Path(os.path.relpath(path, current_folder()))
 
 
 def check_writable(path: Path) -> None:

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from omnicfg.diagnostics import Diagnostic
+from omnicfg.files import current_folder
 from omnicfg.fingerprints import Fingerprints
 from omnicfg.report.terminal import one_line
 
@@ -22,7 +23,7 @@ class Repository:
     """Files by their paths from the root of the repository that one is in; from here, where there is none."""
 
     def __init__(self) -> None:
-        here = Path.cwd()
+        here = current_folder()
         self.root = next((path for path in (here, *here.parents) if os.path.lexists(path / ".git")), here)
         self._fingerprints = Fingerprints()
         self._numbers: Counter[str] = Counter()
