@@ -196,11 +196,11 @@ def empty_block(subject: Subject, owner: Mapping, key: Hashable) -> Fix | None:
         return Fix(title, (entry._replace(start=start).edit("{}"),))
     _, key_end = entry.text.span(owner.key_mark(key))
     colon = _COLON.match(entry.text.text, key_end)
-    first, _ = entry.text.line_of(entry.text.span(next(iter(block.key_marks.values())))[0])
-    if colon is None or first < colon.end() or not _ends_its_line(entry):
+    below = entry.text.next_line(key_end)
+    if colon is None or entry.text.span(block.mark)[0] < below or not _ends_its_line(entry):
         return None
     after = entry._replace(start=colon.end(), end=colon.end())
-    lines = entry._replace(start=first, end=entry.text.next_line(entry.end))
+    lines = entry._replace(start=below, end=entry.text.next_line(entry.end))
     return Fix(title, (after.edit(" {}"), lines.edit("")))
 
 

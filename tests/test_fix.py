@@ -133,7 +133,11 @@ USED = "stages:\n  - stage_id: 1\n    input_connectors: {from_stage_0: shm}\n"
             "    extra: {codec_chunk_frames: 25}\n",
             id="several",
         ),
-        pytest.param("    extra:\n      yyy: 1\n\n      # relic\n      zzz: 2\n", "    extra: {}\n", id="all there is"),
+        pytest.param(
+            "    extra:  # old\n      # relics\n      yyy: 1\n\n      # one more\n      zzz: 2\n",
+            "    extra: {}  # old\n",
+            id="all there is",
+        ),
         pytest.param("    extra: {yyy: 1, zzz: 2}\n", "    extra: {}\n", id="all there is in braces"),
     ],
 )
