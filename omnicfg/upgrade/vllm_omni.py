@@ -89,11 +89,8 @@ class Releases:
             if not isinstance(entry, Tree):
                 continue
             kind = entry.get("name")
-            if (
-                kind is not None
-                and plain(kind) in self.deploy[0]["connectors"]
-                and plain(kind) not in self.deploy[1]["connectors"]
-            ):
+            known_classes = [list(self.deploy[side]["connectors"]) for side in (0, 1)]
+            if kind is not None and [plain(kind) in known for known in known_classes] == [True, False]:
                 yield Effect("refused", None, f"connectors.{name}.name", plain(kind), None, kind.mark)
             extra = entry.get("extra")
             if isinstance(extra, Tree):
