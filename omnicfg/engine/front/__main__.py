@@ -36,7 +36,7 @@ async def serve(setup: Setup) -> int:
     reasons: list[str] = []
     desk = Desk([Link(job.stage, job.name) for job in setup.jobs])
     metrics = Metrics(desk)
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=64)
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=32)
     transport = httpx.AsyncHTTPTransport(uds=setup.thinker, limits=limits)
     async with httpx.AsyncClient(transport=transport, base_url="http://thinker", timeout=None) as thinker:
 

@@ -19,6 +19,7 @@ from omnicfg.engine.front.setup import Setup
 from omnicfg.engine.transport import RowReceiver, Rows, TransportError
 from omnicfg.engine.worker import Job
 
+_WORKER: Final = ("-m", "omnicfg.engine.worker")
 _WATCH_S: Final = 0.25
 _STEADY_S: Final = 60.0
 _PAUSE_S: Final = 0.5
@@ -91,8 +92,7 @@ class Processes:
         """One life of a stage: how it ended."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
-            "-m",
-            "omnicfg.engine.worker",
+            *_WORKER,
             env={**os.environ, **environment, "OMNICFG_STAGE": job.name},  # tells processes apart in a listing
             stdin=asyncio.subprocess.PIPE,
         )

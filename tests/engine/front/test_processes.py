@@ -1,0 +1,174 @@
+"""Processes behind the front: one that dies or hangs is told of, ended and started again; in the end nothing is left."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("prometheus_client", reason="comes with the extra cpu or cuda")
+
+from omnicfg.engine.front import processes as module
+from omnicfg.engine.front.desk import Desk, Failure, Link
+from omnicfg.engine.front.metrics import Metrics
+from omnicfg.engine.front.processes import Processes
+from omnicfg.engine.front.setup import Setup
+from omnicfg.engine.stages import StageOptions
+from omnicfg.engine.worker import Job
+
+STAGE = """
+import json, os, pathlib, socket, sys, time
+job = json.load(sys.stdin)
+lives = pathlib.Path(job["rows_out"] + ".lives")
+lives.write_text(lives.read_text() + "x" if lives.exists() else "x")
+front = socket.socket(socket.AF_UNIX)
+front.connect(job["control"])
+def say(**what):
+    front.sendall((json.dumps({"stage": job["stage"], **what}) + "\\n").encode())
+say(event="ready", facts={})
+while True:
+    time.sleep(0.05)
+    if not pathlib.Path(job["rows_out"] + ".silent").exists():
+        say(event="beat", steps=0, frames=0, open=0)
+    if pathlib.Path(job["rows_out"] + ".dying").exists():
+        os._exit(7)
+"""
+
+
+class Rig:
+    def __init__(self, folder: Path, **more: Any) -> None:
+        options = StageOptions(folder, {})
+        names = ("talker", "code2wav")
+        self.outs = {name: folder / name for name in names}
+        control = str(folder / "control")
+        jobs = tuple(
+            Job(number + 1, name, "x", options, "", str(self.outs[name]), control) for number, name in enumerate(names)
+        )
+        command = (sys.executable, "-c", "import time; time.sleep(60)")
+        timing = {"drain_s": 0.1, "stall_s": 1.0, **more}
+        self.setup = Setup("", 0, command, "", control, jobs, ("a",), "a", **timing)
+        self.desk = Desk([Link(job.stage, job.name) for job in jobs])
+        self.metrics = Metrics(self.desk)
+        self.fatal: list[str] = []
+        self.processes = Processes(self.setup, self.desk, self.metrics, self.fatal.append)
+
+    def lives(self, name: str) -> int:
+        file = Path(f"{self.outs[name]}.lives")
+        return len(file.read_text()) if file.exists() else 0
+
+    def make(self, name: str, what: str) -> None:
+        Path(f"{self.outs[name]}.{what}").touch()
+
+    def stop_making(self, name: str, what: str) -> None:
+        Path(f"{self.outs[name]}.{what}").unlink()
+
+    async def up(self) -> None:
+        while not all(link.available for link in self.desk.links):
+            await asyncio.sleep(0.02)
+
+    async def open_speech(self) -> asyncio.Queue[Any]:
+        """A speech that no stage has to agree to."""
+        events: asyncio.Queue[Any] = asyncio.Queue()
+        self.desk.receiving = True
+        opening = asyncio.create_task(self.desk.open("key", {}, events))
+        await asyncio.sleep(0)
+        for link in self.desk.links:
+            self.desk._hear(link, {"event": "opened", "key": "key"})
+        await opening
+        return events
+
+
+@asynccontextmanager
+async def started(folder: Path, **more: Any) -> AsyncIterator[Rig]:
+    rig = Rig(folder, **more)
+    control = await asyncio.start_unix_server(rig.desk.follow, rig.setup.control)
+    try:
+        async with asyncio.timeout(30):
+            await rig.processes.start()
+            await rig.up()
+            yield rig
+    finally:
+        await rig.processes.stop()
+        control.close()
+
+
+@pytest.fixture(autouse=True)
+def pretended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "stage.py").write_text(STAGE)
+    monkeypatch.setattr(module, "_WORKER", (str(tmp_path / "stage.py"),))
+    monkeypatch.setattr(module, "_PAUSE_S", 0.05)
+
+
+def test_a_stage_that_dies_fails_open_speeches_and_is_started_again(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with started(tmp_path) as rig:
+            events = await rig.open_speech()
+            rig.make("talker", "dying")
+            failure = await events.get()
+            assert failure == Failure("stage 1 (talker) died (status 7)")
+            rig.stop_making("talker", "dying")
+            await rig.up()
+            assert rig.lives("talker") >= 2
+            assert rig.lives("code2wav") == 1
+            assert rig.fatal == []
+
+    asyncio.run(test())
+
+
+def test_a_stage_that_falls_silent_is_ended_and_started_again(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with started(tmp_path) as rig:
+            events = await rig.open_speech()
+            rig.make("code2wav", "silent")
+            failure = await events.get()
+            assert failure == Failure("stage 2 (code2wav) was silent for 1 s and was ended")
+            rig.stop_making("code2wav", "silent")
+            while rig.lives("code2wav") < 2:
+                await asyncio.sleep(0.02)
+            await rig.up()
+
+    asyncio.run(test())
+
+
+def test_a_stage_that_dies_again_and_again_is_fatal(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with started(tmp_path, restarts=2) as rig:
+            rig.make("talker", "dying")
+            while not rig.fatal:
+                await asyncio.sleep(0.02)
+            assert rig.fatal == ["stage 1 (talker) died (status 7), 3 times in a row"]
+            assert rig.lives("talker") == 3
+
+    asyncio.run(test())
+
+
+def test_the_first_stage_that_dies_is_fatal(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with started(tmp_path) as rig:
+            events = await rig.open_speech()
+            assert rig.processes._thinker is not None
+            rig.processes._thinker.kill()
+            assert await events.get() == Failure("stage 0 has died")
+            while not rig.fatal:
+                await asyncio.sleep(0.02)
+            assert rig.fatal == ["stage 0 ended by itself (status -9)"]
+            assert not rig.processes.complete
+
+    asyncio.run(test())
+
+
+def test_stopping_ends_everything(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with started(tmp_path) as rig:
+            await rig.processes.stop()
+            assert not any(link.available for link in rig.desk.links)
+            assert rig.processes._thinker is not None
+            assert rig.processes._thinker.returncode is not None
+            assert rig.fatal == []
+
+    asyncio.run(test())
