@@ -123,6 +123,8 @@ def test_the_documented_comment(script: Script, act: Run, repo: Repo, runner_tem
     assert "| `profiles/derived.yaml` from `profiles/base.yaml` |" in (tmp_path / "summary.md").read_text()
     called = tool.with_suffix(".called").read_text()
     assert called == "pr comment 7 --edit-last --create-if-none --body-file omnicfg-diff.md\n"
+    tool.write_text("#!/bin/sh\nexit 1\n")  # the token of a fork
+    assert "::notice::" in script(step["run"], environment).stdout
     repo.git("commit", "-q", "--allow-empty", "-m", "nothing")
     assert script(step["run"], environment).returncode == 0
     repo.git("checkout", "-q", "--orphan", "alone")

@@ -25,7 +25,7 @@ from tests.fuzz.harness import time_limit
 from tests.fuzz.restructure import restructure, to_yaml
 
 PLATFORMS = ("cuda", "npu")
-MUTANTS = 300
+MUTANTS = 120
 
 
 @pytest.fixture
