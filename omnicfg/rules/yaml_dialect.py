@@ -178,8 +178,14 @@ def _help(node: Scalar) -> str:
 
 
 def _fix(node: Scalar, subject: Subject) -> Fix | None:
-    """The value that is read, written for either reader: what is served stays."""
-    return rewrite_value(subject, node, node.value, safe=True)
+    """The value that is read, written for either reader: what is served stays.
+
+    Safe where it is what was meant: `off` is false, but whoever writes `010` or `12:30` hardly meant 8 or 750.
+    """
+    text, value = str(node.text), node.value
+    is_number = not isinstance(value, bool | str)
+    is_clear = "_" in text or "b" in text if is_number else isinstance(value, bool) or _same(value, read_core(text))
+    return rewrite_value(subject, node, value, safe=is_clear)
 
 
 def _boolean_key(owner: Mapping, key: Any) -> Finding:

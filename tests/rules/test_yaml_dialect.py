@@ -130,13 +130,25 @@ def test_a_number_that_python_would_not_print_is_left_alone(profile_file: WriteP
 
 
 @pytest.mark.parametrize(
-    ("written", "fixed"),
-    [("yes", "true"), ("1_000", "1000"), ("1_0.5", "10.5"), ("0o17", '"0o17"'), ("2026-11-29", '"2026-11-29"')],
+    ("written", "fixed", "safe"),
+    [
+        ("yes", "true", True),
+        ("1_000", "1000", True),
+        ("1_0.5", "10.5", True),
+        ("0b101", "5", True),
+        ("2026-11-29", '"2026-11-29"', True),
+        ("010", "8", False),
+        ("12:30", "750", False),
+        ("0o17", '"0o17"', False),
+        ("08", '"08"', False),
+    ],
 )
-def test_every_reader_takes_the_fix_for_what_is_served(profile_file: WriteProfile, written: str, fixed: str) -> None:
+def test_every_reader_takes_the_fix_for_what_is_served(
+    profile_file: WriteProfile, written: str, fixed: str, safe: bool
+) -> None:
     (found,) = findings(profile_file(HEAD + f"  - stage_id: 0\n    env:\n      A: {written}\n"), "OC106")
     assert found.fix is not None
-    assert found.fix.safe
+    assert found.fix.safe is safe
     assert [edit.text for edit in found.fix.edits] == [fixed]
 
 
