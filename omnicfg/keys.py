@@ -19,8 +19,8 @@ from omnicfg.value_types import ValueType, parse_annotation
 class Block:
     """A mapping of a profile: its keys (``None``: free) and the types of those whose type is known.
 
-    ``place``: profile, stage, runtime, platform, connector, duplex_session, params, parallel (``parallel_config``), or
-    config (a nested one of vLLM).
+    ``place``: profile, stage, runtime, env, platform, connector, duplex_session, params, parallel
+    (``parallel_config``), or config (a nested one of vLLM).
     """
 
     node: Mapping
@@ -103,6 +103,8 @@ def _stage_blocks(stages: Node, subject: Subject, platform: str | None) -> Itera
         runtime = entry.items.get("runtime")
         if isinstance(runtime, Mapping):
             yield stage.block(runtime, "runtime", f"`runtime` of {stage.where}", RUNTIME_KEYS, stage.types)
+            yield from _environment(runtime, stage)
+        yield from _environment(entry, stage)
         yield from _nested_blocks(entry, stage)
         for name in ("default_sampling_params", "default_pooling_params"):
             params = entry.items.get(name)
@@ -117,6 +119,14 @@ def _stage_of(entry: Mapping, subject: Subject, platform: str | None) -> _Stage:
     where = f"stage {raw_id}" if raw_id is not None else "a stage"
     version = subject.vllm_version
     return _Stage(kind, where, stage_id, platform, version, _stage_types(version, kind))
+
+
+def _environment(owner: Mapping, stage: _Stage) -> Iterator[Block]:
+    """The variables of a stage's processes: any names, and values that say the same as text."""
+    variables = owner.items.get("env")
+    if isinstance(variables, Mapping):
+        types = {name: _VARIABLE for name in variables.items if isinstance(name, str)}
+        yield stage.block(variables, "env", f"`env` of {stage.where}", None, types)
 
 
 def _nested_blocks(owner: Mapping, stage: _Stage) -> Iterator[Block]:
@@ -145,6 +155,7 @@ def _config_blocks(owner: Mapping, configs: MappingOf[str, str], stage: _Stage) 
 
 
 RUNTIME_KEYS = frozenset({"devices", "num_replicas", "env"})
+_VARIABLE = ValueType(frozenset({"str", "int", "float"}))
 
 
 @functools.cache

@@ -96,6 +96,8 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
 
 def _bounds(block: Block, is_diffusion: bool, version: str) -> MappingOf[str, Bounds]:
     """The ranges of a block's settings; those of vLLM hold for its own stages."""
+    if block.place == "env":
+        return {}
     if block.place == "params":
         return {} if is_diffusion or "pooling" in block.what else _OF_SAMPLING
     if block.config is not None:

@@ -20,7 +20,8 @@ RULE = Rule(
     what="A value of a kind that its setting does not take: text for a number, a list for a mapping, and so on.",
     why=(
         "vLLM-Omni's flat path hands the value on unchecked, so it fails late or is taken for something else; its "
-        'typed path refuses it at start. `devices: 0` is such a case: device lists are text (`"0"`).'
+        'typed path refuses it at start. `devices: 0` is such a case: device lists are text (`"0"`). In `env` a '
+        "boolean becomes the word `True` or `False`, which hardly any program looks for."
     ),
     bad="""\
 pipeline: qwen3_tts
@@ -127,7 +128,7 @@ def _help(key: object, node: Node, wanted: ValueType) -> str | None:
     if isinstance(value, str) and wanted.choices:
         close = near(value, wanted.choices)
         return f"Did you mean `{close}`?" if close else None
-    if isinstance(value, int) and wanted.kinds <= {"str", "none"}:
+    if isinstance(value, int) and "str" in wanted.kinds:
         text = node.text if isinstance(node, Scalar) and node.text else str(value)
         if _is_of_the_shell(node):
             return f"Write the value as `'\"{text}\"'`; the shell takes the outer quotes away."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import omnicfg
 from tests.conftest import WriteProfile
 from tests.rules.checked import findings, told
 
@@ -191,3 +192,25 @@ def test_the_few_words_that_a_diffusion_stage_takes(profile_file: WriteProfile) 
         "`vae_parallel_mode` in stage 0 is the text `tiled`; "
         "it has to be one of tile, spatial_shard_height, spatial_shard_width"
     )
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "quoted"),
+    [
+        ("true", "the bool `True`", "true"),
+        ("yes", "the bool `True` (which is how `yes` is read)", "yes"),
+        ("[a]", "a list", None),
+        ("{a: 1}", "a mapping", None),
+    ],
+)
+def test_an_environment_holds_text(profile_file: WriteProfile, value: str, kind: str, quoted: str | None) -> None:
+    for text in (f"env: {{A: {value} }}", f"runtime: {{env: {{A: {value} }}}}"):
+        (found,) = omnicfg.validate(profile_file(HEAD + f"stages:\n  - stage_id: 0\n    {text}\n"))
+        assert (found.code, found.line) == ("OC102", 5)
+        assert found.message == f"`A` in `env` of stage 0 is {kind}; it has to be a number or text"
+        assert found.help == (None if quoted is None else f'Write `A: "{quoted}"`.')
+
+
+def test_numbers_and_nothing_of_an_environment_are_taken(profile_file: WriteProfile) -> None:
+    text = HEAD + "stages: [{stage_id: 0, env: {A: '1', B: 23000, C: 0.5, D: null}}]\n"
+    assert told(profile_file(text), "OC102") == []

@@ -34,11 +34,13 @@ HEAD = "pipeline: qwen3_tts\nasync_chunk: false\nstages:\n"
     ],
 )
 def test_both_readings_are_told(profile_file: WriteProfile, written: str, here: str, there: str) -> None:
-    profile = profile_file(HEAD + f"  - {{stage_id: 0, env: {{A: {written} }}}}\n")
+    line = f"  - {{stage_id: 0, default_sampling_params: {{extra_args: {{A: {written} }}}}}}\n"
+    profile = profile_file(HEAD + line)
     assert told(profile, "OC106") == [
-        (4, 28, f"`{written}` is read as {here} here, but as {there} by readers of YAML 1.2")
+        (4, line.index(written, 50) + 1, f"`{written}` is read as {here} here, but as {there} by readers of YAML 1.2")
     ]
-    assert omnicfg.resolve(profile).to_dict()["stages"][0]["runtime"]["env"]["A"] == read_scalar(written)
+    served = omnicfg.resolve(profile).to_dict()["stages"][0]["extras"]["default_sampling_params"]["extra_args"]["A"]
+    assert served == read_scalar(written)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +148,8 @@ def test_a_number_that_python_would_not_print_is_left_alone(profile_file: WriteP
 def test_every_reader_takes_the_fix_for_what_is_served(
     profile_file: WriteProfile, written: str, fixed: str, safe: bool
 ) -> None:
-    (found,) = findings(profile_file(HEAD + f"  - stage_id: 0\n    env:\n      A: {written}\n"), "OC106")
+    text = HEAD + f"  - stage_id: 0\n    default_sampling_params:\n      extra_args:\n        A: {written}\n"
+    (found,) = findings(profile_file(text), "OC106")
     assert found.fix is not None
     assert found.fix.safe is safe
     assert [edit.text for edit in found.fix.edits] == [fixed]
