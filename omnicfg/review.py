@@ -39,6 +39,12 @@ class Report:
         """1 where a finding fails the report."""
         return int(any(map(self.fails, self.findings)))
 
+    @property
+    def fixable(self) -> int:
+        """How many findings have a safe fix in the files that are named."""
+        fixes = [finding.fix for finding in self.findings if finding.fix is not None and finding.fix.safe]
+        return sum({edit.mark.file for edit in fix.edits} <= set(self.profiles) for fix in fixes)
+
 
 def report_of(checked: Checked, settings: Settings, baseline: Baseline | None, fail_on: Severity) -> Report:
     """The report of what was found in profiles."""

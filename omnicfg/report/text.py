@@ -32,7 +32,7 @@ def render_diagnostics(
 
 
 def render_summary(report: Report) -> str:
-    """The last line of a report: ``2 errors, 1 warning in 1 profile.`` or ``No findings in 3 profiles.``"""
+    """The last line of a report: ``2 errors in 1 profile; 1 can be fixed with `--fix`.`` or ``No findings in ...``"""
     count = len(report.profiles)
     if not count:
         return "No profiles found: no YAML file there looks like one.\n"
@@ -40,6 +40,7 @@ def render_summary(report: Report) -> str:
     found = [f"{number} {name}{'s' if number > 1 else ''}" for name, number in counts.items() if number]
     left_out = [f"{report.suppressed} suppressed"] if report.suppressed else []
     left_out += [f"{report.baselined} in the baseline"] if report.baselined else []
+    left_out += [f"{report.fixable} can be fixed with `--fix`"] if report.fixable else []
     where = f"{count} profile{'' if count == 1 else 's'}"
     return "; ".join([f"{', '.join(found) or 'No findings'} in {where}", *left_out]) + ".\n"
 

@@ -25,7 +25,7 @@ def test_findings(run: Run, profile_file: WriteProfile) -> None:
     result = run("validate", path)
     assert result.code == 1
     assert f"--> {path}:4:19" in result.out
-    assert result.out.endswith("1 error in 1 profile.\n")
+    assert result.out.endswith("1 error in 1 profile; 1 can be fixed with `--fix`.\n")
 
 
 def test_json_is_all_that_is_printed(run: Run, profile_file: WriteProfile) -> None:
@@ -125,7 +125,7 @@ def test_a_report_in_several_formats_of_which_one_is_printed(
     file = tmp_path / "report.json"
     result = run("validate", path, "--format", f"json:{file}", "--format", "text")
     assert (result.code, result.err) == (1, "")
-    assert result.out.endswith("1 error in 1 profile.\n")
+    assert result.out.endswith("1 error in 1 profile; 1 can be fixed with `--fix`.\n")
     assert json.loads(file.read_text())["summary"]["error"] == 1
 
 

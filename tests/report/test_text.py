@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from omnicfg.diagnostics import Diagnostic, Severity
+from omnicfg.diagnostics import Diagnostic, Edit, Fix, Severity
 from omnicfg.errors import OmnicfgError, UsageError
 from omnicfg.report.text import render_diagnostics, render_errors, render_summary
 from omnicfg.review import Report
+from omnicfg.tree import Mark
 from tests.conftest import WriteProfile
 
 MESSAGE = "unknown key `max_num_seq` in stage 0"
@@ -142,6 +143,13 @@ def test_the_summary_counts_what_there_is() -> None:
     error, note = (Diagnostic("x", "x", severity, "x") for severity in (Severity.ERROR, Severity.NOTE))
     assert render_summary(Report([error, error, note], ["a"])) == "2 errors, 1 note in 1 profile.\n"
     assert render_summary(Report([], ["a", "b", "c"])) == "No findings in 3 profiles.\n"
+
+
+def test_a_summary_counts_what_can_be_fixed_in_the_files_that_are_named() -> None:
+    places = [("a", True), ("b", True), ("a", False)]
+    fixes = [Fix("t", (Edit(Mark(file, 1, 1, 1, 2), "x"),), safe) for file, safe in places]
+    findings = [Diagnostic("OC101", "n", Severity.ERROR, "m", "a", fix=fix) for fix in fixes]
+    assert render_summary(Report(findings, ["a"])) == "3 errors in 1 profile; 1 can be fixed with `--fix`.\n"
     assert render_summary(Report([], [])) == "No profiles found: no YAML file there looks like one.\n"
 
 
