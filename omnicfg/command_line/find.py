@@ -13,6 +13,7 @@ from omnicfg.passes.read import load_text, read_text
 from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Scalar, Sequence
 
 _PROGRAMS: Final = ("vllm", "vllm-omni")
+_SERVER: Final = "vllm_omni.entrypoints.openai.api_server"  # run as a module, it is always vLLM-Omni's
 _INSTRUCTION: Final = r"\s*(CMD|ENTRYPOINT|RUN|ENV|ARG)\s+"
 _LAYER: Final = Layer(LayerKind.PROFILE, "compose")
 
@@ -73,6 +74,8 @@ def _refuse(message: str, help: str) -> NoReturn:
 def _after_serve(command: list[Word]) -> list[Word] | None:
     """The words after ``serve``, wherever the program stands (behind ``exec``, ``nohup`` or ``docker run ...``)."""
     for at, word in enumerate(command[:-1]):
+        if word.text == "-m" and command[at + 1].text == _SERVER:
+            return [command[at + 1]._replace(text="--omni"), *_without_redirections(command[at + 2 :])]
         program = word.text.rpartition("/")[2]
         is_module = word.text == "-m" and command[at + 1].text in ("vllm_omni", "vllm_omni.entrypoints.cli.main")
         step = 2 if is_module else 1
@@ -137,7 +140,7 @@ def _instructions(text: str) -> list[tuple[int, str]]:
 
 def _exec_form(body: str, shown: str, line: int) -> list[Word]:
     try:
-        value = json.loads(body)
+        value = json.loads(body.replace("\\\n", "\n").replace("\\\r\n", "\n"))
     except (ValueError, RecursionError):
         return []
     if not isinstance(value, list) or not all(isinstance(word, str) for word in value):

@@ -16,6 +16,7 @@ from omnicfg.near import did_you_mean
 from omnicfg.report.yaml import inline
 from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Scalar, Sequence, grow, plain
 
+_UNSAID = "the old file left it unsaid"
 _IMPLIED = Layer(LayerKind.PROFILE, "implied")
 
 
@@ -103,7 +104,19 @@ class _Mapper:
         for name, value in values.items():
             node = grow(value, _IMPLIED, Mark(self.old.shown))
             wanted = (Wanted(None, (name,), node, value),)
-            yield Outcome(name, None, Fate.KEPT, "the old file left it unsaid", wanted=wanted)
+            yield Outcome(name, None, Fate.KEPT, _UNSAID, wanted=wanted)
+        for position, topology in self.found.stages.items():
+            if topology["execution_type"] != "diffusion":
+                yield from self._implied_of_stage(self.old.stages[position], topology)
+
+    def _implied_of_stage(self, stage: OldStage, topology: Topology) -> Iterator[Outcome]:
+        """A stage that did not spread was not spread, whatever the base makes of its kind."""
+        stage_id: int = topology["stage_id"]
+        for name, value in facts()["implied_of_stages"].items():
+            if all(stage.value(*path) is None for path in (("engine_args", name), ("runtime", name))):
+                node = grow(value, _IMPLIED, Mark(self.old.shown))
+                wanted = (Wanted(stage_id, (name,), node, value),)
+                yield Outcome(f"stages.{stage_id}.{name}", None, Fate.KEPT, _UNSAID, wanted=wanted)
 
     # ------------------------------------------------------------------------------------------------------ stages
     def _of_stage(self, setting: Setting, position: int) -> Outcome:

@@ -240,6 +240,9 @@ def _is_release_default(wanted: Wanted, plan: Plan) -> bool:
     if stage is None or len(wanted.route) != 1:
         return False
     name = str(wanted.route[0])
+    field = deploy_schema().stage_fields.get(name)
+    if field is not None and field.default is not None:
+        return same(field.default, wanted.value)
     defaults = diffusion_defaults() if stage.stage_type == "diffusion" else vllm_defaults()
     return name in defaults and same(defaults[name], wanted.value)
 

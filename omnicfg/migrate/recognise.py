@@ -55,7 +55,7 @@ def recognise(old: OldFile, asked: str | None = None) -> Recognised:
         keys = _by_name(old.path, keys) or (keys if told else [])
     if len(keys) == 1:
         return Recognised(keys[0], match_stages(old.stages, keys[0]), why)
-    _refuse(old, keys or list(fits))
+    _refuse(old, keys or sorted(fits, key=fits.__getitem__, reverse=True))
 
 
 def match_stages(stages: list[OldStage], key: str) -> dict[int, Topology]:

@@ -24,6 +24,11 @@ def test_a_command_on_the_command_line() -> None:
     assert (words[0].mark.line, words[0].mark.column) == (1, 40)
 
 
+def test_the_server_as_a_module_needs_no_flag_for_omni() -> None:
+    words = of_text("python3 -m vllm_omni.entrypoints.openai.api_server --model m --port 1")
+    assert texts(words) == ["--omni", "--model", "m", "--port", "1"]
+
+
 def test_json_needs_no_quotes_of_its_own_inside_a_quoted_command() -> None:
     words = of_text("""vllm serve m --omni --stage-overrides {"0": {"a": "b c"}} -tp 2""")
     assert texts(words) == ["m", "--omni", "--stage-overrides", '{"0": {"a": "b c"}}', "-tp", "2"]
@@ -49,6 +54,7 @@ def test_a_shell_script_with_variables_and_continued_lines(profile_file: WritePr
     [
         "FROM x\nENV MODEL=Qwen/X\nCMD vllm serve $MODEL --omni \\\n    --port 1\n",
         'FROM x\nCMD ["vllm", "serve", "Qwen/X", "--omni", "--port", "1"]\n',
+        'FROM x\nCMD ["vllm", "serve", "Qwen/X", \\\n     "--omni", \\\n     "--port", "1"]\n',
         'FROM x\nENTRYPOINT ["vllm", "serve"]\nCMD ["Qwen/X", "--omni", "--port", "1"]\n',
     ],
 )

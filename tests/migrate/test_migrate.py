@@ -188,6 +188,39 @@ stage_args:
 
 
 # ------------------------------------------------------------------------------------------------- bases and platforms
+def test_a_stage_on_one_device_stays_there_whatever_the_base_does(profile_file: WriteProfile) -> None:
+    text = """\
+stage_args:
+  - stage_id: 0
+    runtime: {devices: "0"}
+    engine_args: {model_stage: thinker, model_arch: Qwen3OmniMoeForConditionalGeneration}
+"""
+    done = migrate(profile_file(text, "old.yaml"))
+    assert (done.pipeline, done.base.name) == ("qwen3_omni_moe_thinker_only", "qwen3_omni_moe_thinking")
+    assert done.base.profile is not None
+    assert done.base.profile.raw.value("stages")[0]["tensor_parallel_size"] == 2
+    assert stage_of(done, 0).arg("tensor_parallel_size") == 1
+    assert done.findings == []
+
+
+def test_a_file_that_names_no_stage_is_told_by_its_processors(profile_file: WriteProfile) -> None:
+    processor = "vllm_omni.model_executor.stage_input_processors.qwen3_omni.thinker2talker_async_chunk"
+    text = f"""\
+stage_args:
+  - stage_id: 0  # thinker
+    engine_args:
+      custom_process_next_stage_input_func: >-
+        {processor}
+  - stage_id: 1
+  - stage_id: 2
+    engine_args:
+      max_num_batched_tokens: 51200  # tune this
+"""
+    done = migrate(profile_file(text, "old.yaml"))
+    assert done.pipeline == "qwen3_omni_moe"
+    assert "    max_num_batched_tokens: 51200  # tune this\n" in done.text
+
+
 def test_a_base_of_ones_own_is_named_by_its_path_and_overcome_in_the_form_it_needs(profile_file: WriteProfile) -> None:
     profile_file(
         "pipeline: qwen3_tts\nasync_chunk: true\nstages:\n"
