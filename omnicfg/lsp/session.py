@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from omnicfg.baseline import Baseline
 from omnicfg.buffers import Buffers, identity
@@ -32,6 +33,9 @@ from omnicfg.tree import Mapping as Tree
 
 if TYPE_CHECKING:
     from omnicfg.policy.evaluate import Policies
+
+# https://github.com/redhat-developer/yaml-language-server#using-inlined-schema
+_MODELINE: Final = re.compile(r"^#\s*yaml-language-server:\s*\$schema=\S*\bprofile\.schema\.json\s*$", re.MULTILINE)
 
 
 class Place(NamedTuple):
@@ -158,7 +162,7 @@ class Session:
         """The findings about a document, on all platforms; those of other files stand where it names its base."""
         document = self.documents[identity(path)]
         with self.buffers:
-            if not looks_like_profile(path):
+            if not _is_profile(path):
                 document.told, document.files, document.is_whole = [], frozenset(), True
                 return []
             checked, findings = self._findings(path)
@@ -256,6 +260,16 @@ class Session:
                 return load_text(path, str(path))
             except OmnicfgError:
                 return ""
+
+
+def _is_profile(path: Path) -> bool:
+    """Whether a document is a profile: it looks like one, or its modeline says so."""
+    if looks_like_profile(path):
+        return True
+    try:
+        return _MODELINE.search(load_text(path, str(path))) is not None
+    except OmnicfgError:
+        return False
 
 
 def _told(finding: Diagnostic, path: Path, here: Mark, files: Mapping[str, Path]) -> Told:

@@ -69,6 +69,14 @@ def test_other_yaml_files_are_left_alone(editor: Editor, profile_file: WriteProf
     assert editor.actions(path, 0) == []
 
 
+def test_a_modeline_makes_a_profile_of_a_file_that_says_little(editor: Editor, profile_file: WriteProfile) -> None:
+    text = "sesion_mode: turn\n"
+    path = profile_file(text)
+    assert editor.open(path) == []
+    modeline = "# yaml-language-server: $schema=../schemas/profile.schema.json\n"
+    assert "OC101" in [found.code for found in editor.type(path, modeline + text)]
+
+
 def test_a_base_that_is_typed_changes_what_is_said_of_the_profile(editor: Editor, profile_file: WriteProfile) -> None:
     base, path = profile_file(BASE, "base.yaml"), profile_file(QUIET, "derived.yaml")
     assert editor.open(path) == []
