@@ -1,4 +1,4 @@
-"""Processes behind the front: one that dies or hangs is told of, ended and started again; in the end nothing is left."""
+"""Processes behind the front: one that dies or hangs is told of and started again; in the end nothing is left."""
 
 from __future__ import annotations
 
