@@ -1,0 +1,1 @@
+"""Measuring what a setting of a plan costs and gives: loads, arms, servers, measurements, reports."""

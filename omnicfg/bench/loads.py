@@ -1,0 +1,193 @@
+"""Loads: which prompts are sent to a server, how many at a time; the published ones and a user's own.
+
+A table of loads is a CSV file. The shipped ones hold the rows behind the published figures (``profiles/bench/loads``, a
+file per model, and ``quick.csv`` for a machine without a GPU).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from omnicfg.bench.table_file import Row, needed, read_table
+from omnicfg.catalog.capabilities import record_of
+from omnicfg.catalog.paths import profiles_dir
+from omnicfg.diagnostics import Diagnostic
+from omnicfg.errors import OmnicfgError, UsageError
+from omnicfg.near import did_you_mean
+
+WARM: Final = "warm"
+"""The load that warms a server up; it is never reported."""
+QUICK: Final = "quick"
+ANSWERS: Final = ("text", "speech")
+MAX_TOKENS: Final = 10_000_000
+_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,63}")
+_REQUIRED: Final = (
+    "name",
+    "shared_prefix_tokens",
+    "own_tokens_mean",
+    "output_tokens",
+    "concurrency",
+    "prompts",
+    "seed",
+)
+_OPTIONAL: Final = ("model", "range_ratio", "prefixes", "answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """``prompts`` requests, ``concurrency`` at a time.
+
+    A prompt is one of ``prefixes`` shared prefixes and about ``own_tokens_mean`` tokens of its own; own and answered
+    tokens vary uniformly by ``range_ratio`` to either side. Requests never stop before ``output_tokens``.
+    """
+
+    name: str
+    shared_prefix_tokens: int
+    own_tokens_mean: int
+    output_tokens: int
+    range_ratio: float
+    prefixes: int
+    answer: str
+    concurrency: int
+    prompts: int
+    seed: int
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest request, its answer included."""
+        own, output = (math.ceil(mean * (1 + self.range_ratio)) for mean in (self.own_tokens_mean, self.output_tokens))
+        return self.shared_prefix_tokens + own + output
+
+    @property
+    def ideal_hit_rate(self) -> float:
+        """The share of prompt tokens that a boundless cache could know already."""
+        repeated = 1 - min(self.prefixes, self.prompts) / self.prompts
+        return repeated * self.shared_prefix_tokens / (self.shared_prefix_tokens + self.own_tokens_mean)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return asdict(self)
+
+
+def tables() -> dict[str, Path]:
+    """The shipped tables: a model's name, or ``quick`` → the file."""
+    return {path.stem: path for path in sorted((profiles_dir() / "bench" / "loads").glob("*.csv"))}
+
+
+def shipped(pipeline: str) -> tuple[Load, ...]:
+    """The loads published for the model that a pipeline runs; those of ``quick`` where there are none."""
+    record = record_of(pipeline)
+    model = str(record["model"]) if record else QUICK
+    return read_loads(tables()[model if model in tables() else QUICK])
+
+
+def quick() -> tuple[Load, ...]:
+    """Small loads, for a machine without a GPU."""
+    return read_loads(tables()[QUICK])
+
+
+@functools.cache
+def read_loads(path: Path) -> tuple[Load, ...]:
+    """The loads of a file. Raises :class:`OmnicfgError` with the place of what is wrong, all rows at once."""
+    loads: list[Load] = []
+    problems: list[Diagnostic] = []
+    for row in read_table(path, _REQUIRED, _OPTIONAL):
+        try:
+            load = _load(row)
+        except OmnicfgError as error:
+            problems += error.diagnostics
+            continue
+        if load.name in (other.name for other in loads):
+            problems.append(row["name"].error(f"load `{load.name}` is there twice"))
+        loads.append(load)
+    if problems:
+        raise OmnicfgError(problems)
+    if not loads:
+        raise UsageError(f"`{path}` holds no load", "Every line below the header is one.")
+    return tuple(loads)
+
+
+def chosen(loads: Sequence[Load], names: Sequence[str]) -> tuple[Load, ...]:
+    """Those of the loads that are named, in the table's order; all without names. ``warm`` is none of them."""
+    measured = {load.name: load for load in loads if load.name != WARM}
+    for name in names:
+        if name not in measured:
+            hint = did_you_mean(name, measured) or f"Loads: {', '.join(measured)}."
+            raise UsageError(f"no load `{name}`", hint)
+    return tuple(load for name, load in measured.items() if not names or name in names)
+
+
+def warm_up(loads: Sequence[Load]) -> Load:
+    """The load that warms a server up: the table's own, else the first few requests of its first load."""
+    own = next((load for load in loads if load.name == WARM), None)
+    if own is not None:
+        return own
+    first = loads[0]
+    few = min(first.prompts, 4 * first.concurrency)
+    return Load(**{**first.to_dict(), "name": WARM, "prompts": few, "prefixes": min(first.prefixes, few)})
+
+
+def _load(row: Row) -> Load:
+    load = Load(
+        name=needed(row, "name").taken(_named, "a name (letters, digits, `_`, `.`, `-`)"),
+        shared_prefix_tokens=_count(row, "shared_prefix_tokens", 0),
+        own_tokens_mean=_count(row, "own_tokens_mean", 1),
+        output_tokens=_count(row, "output_tokens", 1),
+        range_ratio=row["range_ratio"].taken(_ratio, "a number from 0 up to 1") if "range_ratio" in row else 0.0,
+        prefixes=_count(row, "prefixes", 1) if "prefixes" in row else 1,
+        answer=row["answer"].taken(_answer, f"one of {', '.join(ANSWERS)}") if "answer" in row else ANSWERS[0],
+        concurrency=_count(row, "concurrency", 1),
+        prompts=_count(row, "prompts", 1),
+        seed=_count(row, "seed", 0),
+    )
+    problems = list(_contradictions(row, load))
+    if problems:
+        raise OmnicfgError(problems)
+    return load
+
+
+def _contradictions(row: Row, load: Load) -> Iterator[Diagnostic]:
+    if load.prefixes > load.prompts:
+        yield row["prefixes"].error(f"{load.prefixes} prefixes for {load.prompts} prompts", "Each needs one prompt.")
+    elif load.prompts % load.prefixes:
+        yield row["prefixes"].error(
+            f"{load.prompts} prompts do not share out evenly among {load.prefixes} prefixes",
+            f"{load.prompts - load.prompts % load.prefixes} do.",
+        )
+    if load.prefixes > 1 and load.range_ratio:
+        yield row["range_ratio"].error("lengths vary only where there is one prefix", "Let it be 0.")
+
+
+def _count(row: Row, name: str, least: int) -> int:
+    def convert(text: str) -> int:
+        value = int(text)
+        if not least <= value <= MAX_TOKENS:
+            raise ValueError
+        return value
+
+    return needed(row, name).taken(convert, f"a whole number from {least} to {MAX_TOKENS}")
+
+
+def _named(text: str) -> str:
+    if _NAME.fullmatch(text) is None:
+        raise ValueError
+    return text
+
+
+def _ratio(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < 1:
+        raise ValueError
+    return value
+
+
+def _answer(text: str) -> str:
+    if text not in ANSWERS:
+        raise ValueError
+    return text

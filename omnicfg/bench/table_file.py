@@ -1,0 +1,125 @@
+"""CSV files as untrusted tables: every value has a place, and a wrong one is told with it."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
+
+from omnicfg.diagnostics import Diagnostic, Severity
+from omnicfg.errors import OmnicfgError, UsageError
+from omnicfg.near import did_you_mean
+
+MAX_BYTES: Final = 1 << 20
+MAX_ROWS: Final = 2000
+_CELL: Final = re.compile(r'(?:"(?:[^"]|"")*"|[^,]*)(?:,|$)')
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A value and where it stands; line and column count from 1."""
+
+    text: str
+    path: str
+    line: int
+    column: int
+
+    def error(self, message: str, help: str | None = None) -> Diagnostic:
+        """What is wrong with the value."""
+        end = self.column + max(len(self.text), 1)
+        place = (self.path, self.line, self.column, self.line, end)
+        return Diagnostic("OC000", "loads", Severity.ERROR, message, *place, help=help)
+
+    def taken(self, convert: Callable[[str], T], expected: str) -> T:
+        """The value that the text stands for. Raises :class:`OmnicfgError` where ``convert`` raises ``ValueError``."""
+        try:
+            return convert(self.text)
+        except (ValueError, OverflowError):
+            raise OmnicfgError([self.error(f"`{self.text}` is not {expected}")]) from None
+
+
+Row = Mapping[str, Cell]
+
+
+def read_table(path: Path, required: Iterable[str], optional: Iterable[str]) -> Iterator[Row]:
+    """The rows below the header, each a mapping from column to :class:`Cell`; an empty cell is left out.
+
+    One line is one row. Raises :class:`OmnicfgError` with the place of what is wrong.
+    """
+    lines = _lines(path)
+    if not lines:
+        raise OmnicfgError([Cell("", str(path), 1, 1).error("the file is empty", "Its first line names the columns.")])
+    header = _cells(lines[0], str(path), 1)
+    names = [cell.text for cell in header]
+    _check_header(header, list(required), list(optional))
+    for number, line in enumerate(lines[1:], 2):
+        if not line.strip() or line.startswith("#"):
+            continue
+        cells = _cells(line, str(path), number)
+        if len(cells) != len(names):
+            problem = f"{len(cells)} values in a table of {len(names)} columns"
+            raise OmnicfgError([cells[min(len(cells), len(names)) - 1].error(problem)])
+        yield {name: cell for name, cell in zip(names, cells, strict=True) if cell.text}
+
+
+def needed(row: Row, name: str) -> Cell:
+    """The cell of a column that has to have a value. Raises :class:`OmnicfgError`."""
+    if name in row:
+        return row[name]
+    other = next(iter(row.values()))
+    raise OmnicfgError([other.error(f"the row has no {name}")])
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(MAX_BYTES + 1)
+        text = content.decode("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"`{path}` cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"`{path}` is no text in UTF-8") from None
+    lines = text.splitlines()
+    if len(content) > MAX_BYTES or len(lines) > MAX_ROWS:
+        raise UsageError(f"`{path}` is too large for a table of loads", f"At most {MAX_ROWS} lines, {MAX_BYTES} bytes.")
+    return lines
+
+
+def _cells(line: str, path: str, number: int) -> list[Cell]:
+    cells: list[Cell] = []
+    position = 0
+    while position <= len(line):
+        match = _CELL.match(line, position)
+        assert match is not None, "it matches up to the end at the latest"
+        raw = match[0].removesuffix(",")
+        [text] = next(csv.reader([raw.strip()]), [""]) or [""]
+        cells.append(Cell(text.strip(), path, number, position + 1 + len(raw) - len(raw.lstrip())))
+        if not match[0].endswith(","):
+            break
+        position = match.end()
+    return cells
+
+
+def _check_header(header: list[Cell], required: list[str], optional: list[str]) -> None:
+    known = [*required, *optional]
+    problems = [
+        cell.error(f"there is no column `{cell.text}` in a table of loads", did_you_mean(cell.text, known))
+        for cell in header
+        if cell.text not in known
+    ]
+    names = [cell.text for cell in header]
+    problems += [
+        cell.error(f"column `{cell.text}` is there twice")
+        for index, cell in enumerate(header)
+        if cell.text in names[:index]
+    ]
+    missing = [name for name in required if name not in names]
+    if missing:
+        problems.append(header[-1].error(f"columns are missing: {', '.join(missing)}"))
+    if problems:
+        raise OmnicfgError(problems)

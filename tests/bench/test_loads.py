@@ -1,0 +1,126 @@
+"""Loads: the published rows as data, a user's own tables, and what is wrong with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from omnicfg.bench.loads import Load, chosen, quick, read_loads, shipped, tables, warm_up
+from omnicfg.errors import OmnicfgError, UsageError
+
+HEADER = "name,shared_prefix_tokens,own_tokens_mean,output_tokens,concurrency,prompts,seed"
+
+
+def table(tmp_path: Path, *lines: str, header: str = HEADER) -> Path:
+    path = tmp_path / "loads.csv"
+    path.write_text("\n".join([header, *lines]) + "\n")
+    return path
+
+
+def problems(path: Path) -> list[tuple[int, int, str]]:
+    with pytest.raises(OmnicfgError) as caught:
+        read_loads(path)
+    assert all(one.path == str(path) for one in caught.value.diagnostics)
+    return [(one.line, one.column, one.message) for one in caught.value.diagnostics]
+
+
+def test_all_published_rows_are_shipped() -> None:
+    counts = {name: len(read_loads(path)) for name, path in tables().items()}
+    assert counts["qwen3-omni"] + counts["minicpm-o-4-5"] == 44
+    assert counts.keys() == {"qwen3-omni", "minicpm-o-4-5", "quick"}
+
+
+@pytest.mark.parametrize(("pipeline", "seed", "prefixes"), [("qwen3_omni_moe", 50057, 32), ("minicpmo_4_5", 50136, 32)])
+def test_a_pipeline_has_the_loads_of_its_model(pipeline: str, seed: int, prefixes: int) -> None:
+    [load] = chosen(shipped(pipeline), ["MP32_c64"])
+    assert (load.seed, load.prefixes, load.prompts) == (seed, prefixes, 512)
+    assert load.ideal_hit_rate == pytest.approx(15 / 16 * 3840 / 4096)
+
+
+def test_a_pipeline_without_published_loads_has_the_quick_ones() -> None:
+    assert shipped("tiny_omni") == quick()
+    assert all(load.longest <= 2048 for load in quick())
+
+
+def test_rows_that_speak_are_told_apart_from_those_that_write() -> None:
+    loads = [load for model in ("qwen3_omni_moe", "minicpmo_4_5") for load in shipped(model)]
+    assert {load.name for load in loads if load.answer == "speech"} == {"AUD_L4096_h94_c32", "AUD_L2048_h94_c32"}
+
+
+def test_a_table_of_ones_own(tmp_path: Path) -> None:
+    [load] = read_loads(table(tmp_path, "", "# of one's own", "A,10,20,5,2,8,1"))
+    assert load == Load("A", 10, 20, 5, 0.0, 1, "text", 2, 8, 1)
+    assert load.longest == 35
+
+
+def test_lengths_that_vary_make_a_request_longer(tmp_path: Path) -> None:
+    [load] = read_loads(table(tmp_path, "A,0,101,5,2,8,1,0.5", header=HEADER + ",range_ratio"))
+    assert load.longest == 152 + 8
+
+
+def test_every_wrong_value_is_told_with_its_place(tmp_path: Path) -> None:
+    path = table(tmp_path, "A,ten,20,5,2,8,1", "A B,0,1,5,2,8,1", "C,0,20,5,0,8,1")
+    assert problems(path) == [
+        (2, 3, "`ten` is not a whole number from 0 to 10000000"),
+        (3, 1, "`A B` is not a name (letters, digits, `_`, `.`, `-`)"),
+        (4, 10, "`0` is not a whole number from 1 to 10000000"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "extra", "place", "message"),
+    [
+        ("A,0,20,5,2,8", "", (2, 12), "6 values in a table of 7 columns"),
+        ("A,0,20,5,2,8,1,1", "", (2, 14), "8 values in a table of 7 columns"),
+        ("A,0,20,,2,8,1", "", (2, 1), "the row has no output_tokens"),
+        ("A,9,20,5,2,8,1,9", ",prefixes", (2, 16), "9 prefixes for 8 prompts"),
+        ("A,9,20,5,2,8,1,3", ",prefixes", (2, 16), "8 prompts do not share out evenly among 3 prefixes"),
+        ("A,9,20,5,2,8,1,1.5", ",range_ratio", (2, 16), "`1.5` is not a number from 0 up to 1"),
+        ("A,9,20,5,2,8,1,nan", ",range_ratio", (2, 16), "`nan` is not a number from 0 up to 1"),
+        ("A,9,20,5,2,8,1,song", ",answer", (2, 16), "`song` is not one of text, speech"),
+        ('"A', "", (2, 1), "1 values in a table of 7 columns"),
+    ],
+)
+def test_what_is_wrong_in_a_row(tmp_path: Path, line: str, extra: str, place: tuple[int, int], message: str) -> None:
+    assert problems(table(tmp_path, line, header=HEADER + extra)) == [(*place, message)]
+
+
+def test_a_column_that_is_misspelt_missing_or_there_twice(tmp_path: Path) -> None:
+    path = table(tmp_path, header="name,shared_prefix_token,own_tokens_mean,output_tokens,concurrency,prompts,name")
+    assert problems(path) == [
+        (1, 6, "there is no column `shared_prefix_token` in a table of loads"),
+        (1, 76, "column `name` is there twice"),
+        (1, 76, "columns are missing: shared_prefix_tokens, seed"),
+    ]
+
+
+def test_a_load_that_is_there_twice(tmp_path: Path) -> None:
+    assert problems(table(tmp_path, "A,0,20,5,2,8,1", "A,0,20,5,2,8,2")) == [(3, 1, "load `A` is there twice")]
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"", b"x" * (1 << 21)])
+def test_what_is_no_table_at_all(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "loads.csv"
+    path.write_bytes(content)
+    with pytest.raises(OmnicfgError):
+        read_loads(path)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read: No such file"):
+        read_loads(tmp_path / "none.csv")
+
+
+def test_loads_are_chosen_by_name() -> None:
+    assert [load.name for load in chosen(quick(), ["MP4_c4", "P256_h0_c4"])] == ["P256_h0_c4", "MP4_c4"]
+    assert "warm" not in {load.name for load in chosen(quick(), [])}
+    with pytest.raises(UsageError) as caught:
+        chosen(quick(), ["P256_h0_c8"])
+    assert caught.value.diagnostics[0].help == "Did you mean `P256_h0_c4`?"
+
+
+def test_a_table_without_a_warm_up_warms_up_with_its_first_load(tmp_path: Path) -> None:
+    loads = read_loads(table(tmp_path, "A,10,20,5,2,80,1"))
+    assert (warm_up(loads).prompts, warm_up(loads).concurrency) == (8, 2)
+    assert warm_up(quick()).seed == 50001
