@@ -30,7 +30,8 @@ def run(
 ) -> int:
     """Exit code: 0 where every example goes as it should, else 1. A policy file that is wrong is trouble."""
     if action not in _ACTIONS:
-        hint = f"`omnicfg validate --policy {action}` checks profiles; `omnicfg policy test {action}` tries examples."
+        file = action if Path(action).suffix else "FILE"
+        hint = f"`omnicfg policy test {file}` tries the examples; `omnicfg validate --policy {file}` checks profiles."
         raise UsageError(f"`omnicfg policy` cannot `{action}`", hint)
     if not files:
         raise UsageError(

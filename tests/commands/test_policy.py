@@ -86,7 +86,8 @@ def test_validate_takes_policies_beside_its_rules(run: Run, policies: Path, prof
     ("words", "message"),
     [
         (("policy", "test"), "`omnicfg policy test` needs a policy file"),
-        (("policy", "rules/policies.yaml"), "`omnicfg policy` cannot `rules/policies.yaml`"),
+        (("policy", "rules/policies.yaml"), "help: `omnicfg policy test rules/policies.yaml` tries the examples"),
+        (("policy", "check", "rules/policies.yaml"), "help: `omnicfg policy test FILE` tries the examples"),
         (("policy", "test", "missing.yaml"), "missing.yaml cannot be read"),
         (("validate", "mine.yaml", "--policy", "missing.yaml"), "missing.yaml cannot be read"),
     ],
