@@ -20,10 +20,10 @@ RULE = Rule(
         "place of either block."
     ),
     why=(
-        "The number in the key is all that says which edge a connector is for. A wrong one wires an edge that nothing "
-        "goes over, while the real one falls back to shared memory. If the two ends disagree on the class, or one of "
-        "the blocks is null, reading the connectors fails, and all stages run without them: a warning in the log is "
-        "all that is seen."
+        "The number in the key is all that says which edge a connector is for. With a wrong one the two stages of the "
+        "real edge no longer use the same connector, or the stage is given none. If the two ends disagree on the "
+        "class, or one of the blocks is null, reading the connectors fails, and all stages run without them: a warning "
+        "in the log is all that is seen."
     ),
     bad="""\
 pipeline: qwen3_tts

@@ -86,7 +86,7 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
                 message = f"`{key}` is not in quotes and is read differently by readers of YAML 1.1 and 1.2"
                 yield Finding(node.mark, message, "Put it in quotes.", stage_id, platform)
             else:
-                yield Finding(node.mark, message, _help(node), stage_id, platform, fix=_fix(node, subject))
+                yield Finding(node.mark, message, _help(node, wanted), stage_id, platform, fix=_fix(node, subject))
 
 
 def _scalars(document: Mapping) -> Iterator[tuple[Mapping, Any, Scalar | None]]:
@@ -170,11 +170,12 @@ def _canonical(node: Scalar) -> str | None:
     return str(node.value) if kind in ("int", "float") else None
 
 
-def _help(node: Scalar) -> str:
+def _help(node: Scalar, wanted: ValueType | None) -> str:
     canonical = _canonical(node)
     if canonical is None:
         return f'Write `"{node.text}"` if it is text.'
-    return f'Write `{canonical}`, or `"{node.text}"` if it is text.'
+    takes_text = wanted is None or wanted.admits(node.text)
+    return f"Write `{canonical}`" + (f', or `"{node.text}"` if it is text.' if takes_text else ".")
 
 
 def _fix(node: Scalar, subject: Subject) -> Fix | None:

@@ -83,7 +83,7 @@ def test_a_date_is_text_here_and_a_date_elsewhere(profile_file: WriteProfile) ->
 
 def test_the_fix_keeps_what_is_served(profile_file: WriteProfile) -> None:
     (found,) = findings(profile_file(HEAD + "  - {stage_id: 0, max_num_seqs: 010}\n"), "OC106")
-    assert found.help == 'Write `8`, or `"010"` if it is text.'
+    assert found.help == "Write `8`."
     assert found.fix is not None
     (edit,) = found.fix.edits
     assert (edit.mark.line, edit.mark.column, edit.mark.end_column, edit.text) == (4, 33, 36, "8")
@@ -153,6 +153,11 @@ def test_every_reader_takes_the_fix_for_what_is_served(
     assert found.fix is not None
     assert found.fix.safe is safe
     assert [edit.text for edit in found.fix.edits] == [fixed]
+
+
+def test_text_is_offered_where_it_may_stand(profile_file: WriteProfile) -> None:
+    (found,) = findings(profile_file(HEAD + "  - {stage_id: 0, env: {A: 010}}\n"), "OC106")
+    assert found.help == 'Write `8`, or `"010"` if it is text.'
 
 
 def test_a_value_with_an_anchor_is_left_to_its_writer(profile_file: WriteProfile) -> None:
