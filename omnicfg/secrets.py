@@ -40,6 +40,9 @@ _WORDS: Final = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+"
 _URL_LOGIN: Final = r"(?<=://)[^/\s@]++(?=@)"
 _YAML_KEY: Final = r"""(["']?)(?<![\w.-])(?P<key>[A-Za-z_][\w.-]*+)\1[ \t]*:(?:[ \t]+|$)"""
 _QUOTED: Final = r""""(?:\\.|[^"\\])*"|'(?:''|[^'])*'"""
+# On command lines: `--api-key VALUE`, also as items of a list, and `API_KEY=VALUE`.
+_FLAG: Final = r"""(?<![\w-])--(?P<key>[A-Za-z][\w.-]*+)(?:=|["',]*+[ \t]+)["']?(?P<value>[^\s"',]++)"""
+_ASSIGNED: Final = r"""(?<![\w.-])(?P<key>[A-Za-z_]\w*+)=["']?(?P<value>[^\s"']++)"""
 _FLOW_END: Final = r"[,}\]]|$"
 
 
@@ -95,11 +98,13 @@ def without_passwords(text: str) -> str:
 
 
 def secret_spans(line: str) -> list[tuple[int, int]]:
-    """The parts of a line of YAML (start and end, from 0) that must not be shown, in order and apart."""
+    """The parts of a line of YAML or of a command that must not be shown: start and end, from 0, in order, apart."""
     keys = [match for match in re.finditer(_YAML_KEY, line) if looks_secret(match["key"])]
     first, length = len(line) - len(line.lstrip(" \t-?")), len(line.rstrip())
     found = [(key.end(), _value_end(line, key.end(), length, in_block=key.start() <= first)) for key in keys]
     found += [match.span() for match in re.finditer(_URL_LOGIN, line)]
+    for pattern in (_FLAG, _ASSIGNED):
+        found += [match.span("value") for match in re.finditer(pattern, line) if looks_secret(match["key"])]
     spans: list[tuple[int, int]] = []
     for start, end in sorted(span for span in found if span[0] < span[1]):
         if spans and start < spans[-1][1]:

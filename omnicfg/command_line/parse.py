@@ -15,6 +15,7 @@ from omnicfg.diagnostics import Diagnostic
 from omnicfg.near import did_you_mean
 from omnicfg.passes.override import is_plain
 from omnicfg.passes.read import MAX_DEPTH
+from omnicfg.secrets import redacted
 from omnicfg.tree import Mark
 
 _READABLE: Final = r"(\d+(?:\.\d+)?)([kKmMgGtT])"
@@ -23,7 +24,10 @@ _NEGATIVE: Final = r"-\d+(\.\d*)?\Z|-\.\d+\Z"
 
 
 class Given(NamedTuple):
-    """A flag that was given: its value as upstream has it, how it is shown, where it stands, and its words."""
+    """A flag that was given: its value as upstream has it, how it is shown, where it stands, and its words to show.
+
+    Of a credential only the value itself is not hidden.
+    """
 
     flag: Flag
     value: Any
@@ -175,10 +179,12 @@ class _Parser:
                 value = _value(flag, text)
         except _BadValueError as error:
             place = values[0] if values else word
-            self._tell("bad-flag-value", place, f"`{flag.shown}` is `{_short(text)}`; it has to be {error}")
+            shown = redacted(flag.dest, _short(text))
+            self._tell("bad-flag-value", place, f"`{flag.shown}` is `{shown}`; it has to be {error}")
             return
-        words = (flag.shown, *(each.text for each in values))
-        self.given[flag.dest] = Given(flag, value, f"{flag.shown} {_short(text)}".rstrip(), word.mark, words)
+        shown = redacted(flag.dest, _short(text))
+        words = (flag.shown, *(redacted(flag.dest, each.text) for each in values))
+        self.given[flag.dest] = Given(flag, value, f"{flag.shown} {shown}".rstrip(), word.mark, words)
 
     def _take_nested(self, word: Word, option: str, equals: str, text: str) -> None:
         """``--compilation-config.mode 3``: all of one flag together are its JSON."""

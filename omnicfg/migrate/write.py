@@ -26,7 +26,9 @@ def write_profile(migration: Migration, path: Path, *, backup: bool = False) -> 
             _make_folder(target.parent, made)
             _write(target, text, made)
         if backup:
-            _write(_free_name(path), path.read_text(encoding="utf-8"), made)
+            copy = _free_name(path)
+            _write(copy, path.read_text(encoding="utf-8"), made)
+            copy.chmod(_mode(path))
         _replace(path, migration)
     return [each for each in made if each.is_file()]
 

@@ -93,6 +93,17 @@ def test_commands_that_cannot_be_read(run: Run, words: list[str], message: str) 
     assert message in result.err
 
 
+@pytest.mark.parametrize("flag", ["--api-key", "--hf-token"])
+def test_credentials_are_not_printed(run: Run, serve: str, flag: str, tmp_path: Path) -> None:
+    script = tmp_path / "serve.sh"
+    script.write_text(f"{serve} {flag} hunter2 --max-num-seqs lots --batch-timeout 1\n", encoding="utf-8")
+    for words in (["resolve"], ["resolve", "--explain"], ["migrate"], ["migrate", "--format", "json"]):
+        result = run(*words, "--command-from", script)
+        assert result.code in (0, 1)
+        assert "hunter2" not in result.err
+        assert "hunter2" not in result.out or words[0] == "migrate"  # whose output the profile is
+
+
 def test_without_omni_no_profile_is_read(run: Run) -> None:
     result = run("resolve", "qwen3_tts", "--command", "vllm serve")
     assert "without `--omni`" in result.err
