@@ -80,17 +80,20 @@ def test_payload_rows_are_those_of_a_plan_whose_later_stage_reads_them(model: Pa
     assert first(alone, model).cache.payload_bytes == 0
 
 
-@pytest.mark.parametrize("arm", ["plain", "ours"])
-def test_a_gpus_capacity_is_what_vllm_logged_there(model: Path, arm: str) -> None:
-    """The first run of ``docs/benchmarks/engine.md``: the Thinker's dimensions, dummy weights, half of an H200."""
-    run = json.loads((Path(__file__).parents[1] / "docs/benchmarks/engine_cost_h200.json").read_text())["servers"]
-    weights(model / "model-1-of-2.safetensors", **{"thinker.w": ("BF16", int(run[arm]["weights_gib"] * GIB) // 2)})
-    share, tokens = run["gpu_memory_utilization"], run["max_num_batched_tokens"]
-    asked = plan(stages__0__gpu_memory_utilization=share, stages__0__max_num_batched_tokens=tokens)
-    found = first(asked, model, int(run["device_gib"] * GIB))
-    estimated = found.tokens if arm == "ours" else found.tokens_without_rows
-    assert estimated == pytest.approx(run[arm]["cache_tokens"], rel=0.03)
-    assert found.kv_memory == pytest.approx(run[arm]["kv_cache_gib"] * GIB, rel=0.03)
+def test_a_gpus_capacity_is_what_vllm_logged_there(model: Path) -> None:
+    """``python -m benchmarks.engine.capacity``: the Thinker's dimensions, dummy weights, an H200, vLLM's own share."""
+    run = json.loads((Path(__file__).parents[1] / "docs/benchmarks/engine_capacity_h200.json").read_text())["servers"]
+    asked = plan(stages__0__gpu_memory_utilization=None, stages__0__max_num_batched_tokens=8192)
+    found = first(asked, model)
+    assert found.tokens_without_rows == pytest.approx(run["capacity-plain"]["cache_tokens"], rel=0.03)
+    assert found.tokens == pytest.approx(run["capacity-ours"]["cache_tokens"], rel=0.03)
+
+
+def test_it_holds_for_a_share_too(model: Path) -> None:
+    """The same model beside another server: what vLLM logged for 0.47 of that device, without rows and with them."""
+    found = first(plan(stages__0__gpu_memory_utilization=0.47, stages__0__max_num_batched_tokens=8192), model)
+    assert found.tokens_without_rows == pytest.approx(80_800, rel=0.03)
+    assert found.tokens == pytest.approx(77_232, rel=0.03)
 
 
 def test_weights_count_in_the_dtype_that_they_are_served_in(model: Path) -> None:

@@ -158,11 +158,14 @@ def test_caching_under_mrv2_or_duplex_is_refused(model: str, stage: str, when: d
 def test_the_figures_of_the_bundled_engine_are_those_of_the_committed_run() -> None:
     """``docs/benchmarks/engine_rows_h200.json``: every scenario against transformers, on both runners."""
     run = json.loads((Path(__file__).parents[2] / "docs/benchmarks/engine_rows_h200.json").read_text(encoding="utf-8"))
-    plain, v1, pressure = (run["configurations"][f"float32-{name}"] for name in ("v2", "v1", "v2-pressure"))
-    assert (total(plain, "requests"), total(plain, "hit_tokens"), total(plain, "tokens")) == (70, 25_184, 41_409)
-    assert [total(v1, name) for name in ("hit_tokens", "tokens")] == [25_184, 41_409]
-    assert (pressure["preemptions"], total(pressure, "hit_tokens")) == (7, 20_576)
-    assert max(max(one["worst"] for one in each["transformers"]) for each in (plain, v1, pressure)) <= 3.0e-6
+    tokens = {"v1": 0, "v2": 0}
+    for runner in tokens:
+        plain, pressure = (run["configurations"][f"float32-{runner}{load}"] for load in ("", "-pressure"))
+        assert [total(plain, name) for name in ("requests", "hit_tokens")] == [70, 25_184]
+        assert (pressure["preemptions"], total(pressure, "hit_tokens")) == (7, 20_576)
+        assert max(one["worst"] for each in (plain, pressure) for one in each["transformers"]) <= 3.0e-6
+        tokens[runner] = total(plain, "tokens")
+    figures = [f"70 requests, 25,184 of {count:,} tokens hit, every row within 3.0e-6" for count in tokens.values()]
     cited = [
         entry["evidence"]
         for path in RECORDS
@@ -170,7 +173,7 @@ def test_the_figures_of_the_bundled_engine_are_those_of_the_committed_run() -> N
         if setting == "prefix_caching" and "engine_rows_h200" in entry["source"]
     ]
     assert len(cited) >= 5
-    assert all("70 requests, 25,184 of 41,409 tokens hit, every row within 3.0e-6" in text for text in cited)
+    assert all(any(figure in text for figure in figures) for text in cited)
     assert any("7 preemptions and 20,576 hit tokens" in text for text in cited)
 
 
