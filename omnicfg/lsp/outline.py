@@ -32,11 +32,17 @@ def _children(name: str, node: Node) -> list[Symbol]:
         return [
             Symbol(f"stage {entry.value('stage_id')}", entry.items["stage_id"].mark, entry.mark)
             for entry in node.mappings()
-            if "stage_id" in entry.items and _joined(entry.mark, entry.items["stage_id"].mark) == entry.mark
+            if "stage_id" in entry.items and _holds(entry.mark, entry.items["stage_id"].mark)
         ]
     if isinstance(node, Mapping) and (name in _NAMED or "stages" in node.items):
         return [_entry(str(key), node.key_mark(key), child) for key, child in node.items.items()]
     return []
+
+
+def _holds(whole: Mark, mark: Mark) -> bool:
+    """Whether a mark lies in another one; what an alias repeats does not."""
+    ends = (mark.end_line, mark.end_column) <= (whole.end_line, whole.end_column)
+    return (whole.line, whole.column) <= (mark.line, mark.column) and ends
 
 
 def _joined(mark: Mark, other: Mark) -> Mark:
