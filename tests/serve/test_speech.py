@@ -41,6 +41,9 @@ SPEECH: dict[str, Any] = {"modalities": ["text", "audio"], "audio": {"voice": "e
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> list[Spoken]:
+    import torch
+
+    torch.set_num_threads(1)  # of tiny matrices: threads that wait for each other cost more than they compute
     file = os.environ.get("OMNICFG_SPEECH_REFERENCE")  # kept from an earlier run, while working on this
     return kept_reference(materialize(f"builtin:{NAME}"), Path(file) if file else None)
 
