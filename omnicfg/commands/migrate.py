@@ -105,6 +105,8 @@ def _of_command(
             )
         print(f"command: {shortest(line, str(target))}", file=told)
         return int(not done.is_whole)
+    if flat:
+        raise UsageError("the flags of a command go over its profile, which is their base", "Leave `--flat` out.")
     from omnicfg.command_line.profile import profile_of
     from omnicfg.compiler import load, pipeline_of
 
@@ -178,6 +180,9 @@ def _write(migration: Migration, output: Path | None, in_place: bool, *, quiet: 
     if output is None and not in_place:
         if quiet:
             sys.stdout.write(migration.text)
+            if migration.base.copy:
+                note = f"`{migration.base.reference}` is not there yet: `-o FILE` copies the shipped profile to it"
+                print(f"omnicfg migrate: {note}", file=sys.stderr)
         return
     from omnicfg.migrate.write import write_profile
 

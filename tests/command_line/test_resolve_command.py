@@ -161,3 +161,4 @@ def test_an_old_command_becomes_a_profile_and_its_flags_fill_in_what_was_open(
 def test_commands_name_their_own_files(run: Run, serve: str) -> None:
     assert run("migrate", "old.yaml", "--command", serve).code == 2
     assert run("migrate", "--check", "--command", serve).code == 2
+    assert run("migrate", "--flat", "--command", serve).code == 2
