@@ -39,6 +39,7 @@ _BEAT_S: Final = 1.0
 _CONNECT_S: Final = 600.0
 _RING_LEAST: Final = 2**20
 _STALL_S: Final = 60.0
+_RETRY_S: Final = 0.1
 _PR_SET_PDEATHSIG: Final = 1
 _NUMPY: Final = {"bfloat16": "uint16"}
 """What numpy calls a dtype that it does not have: the same bits."""
@@ -207,6 +208,7 @@ class Worker:
             try:
                 receiver = RowReceiver(Path(self._job.rows_in), timeout=_CONNECT_S)
             except (TransportError, OSError):
+                time.sleep(_RETRY_S)
                 continue
             self._inbox.put(lambda: self._tell("ready", facts=self._executor.facts()))
             with receiver:

@@ -24,6 +24,7 @@ _WATCH_S: Final = 0.25
 _STEADY_S: Final = 60.0
 _PAUSE_S: Final = 0.5
 _STOP_S: Final = 15.0
+_RETRY_S: Final = 0.1
 
 
 class Processes:
@@ -132,6 +133,7 @@ class _Listener:
         try:
             receiver = RowReceiver(self._path, timeout=3600.0)
         except (TransportError, OSError):
+            time.sleep(_RETRY_S)
             return
         with receiver:
             self._set_receiving(receiving=True)
