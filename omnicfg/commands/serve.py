@@ -6,15 +6,14 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from omnicfg.commands._options import OVERLAYS, PIPELINE, PROFILE, SETTINGS
+from omnicfg.commands._serving import checked_plan, checkpoint_of, config_of, default_model
 from omnicfg.errors import UsageError
 from omnicfg.parser import Option
 
 if TYPE_CHECKING:
-    from omnicfg.plan import Plan
     from omnicfg.serve.launch import Launch
 
 HELP = "Compile and check a profile, then start a server for it."
@@ -74,14 +73,14 @@ def run(
     check_platform(platform)
     _check_not_empty({"--host": host, "--api-key": api_key, "--model": model})
     chosen = engines.engine(engine)
-    plan = _checked(profile, platform, overlays or [], settings or [], pipeline, model, engine)
+    plan = checked_plan(profile, platform, overlays or [], settings or [], pipeline, model, engine)
     if plan is None:
         return 1
-    reference = model or _default_model(plan.pipeline)
+    reference = model or default_model(plan.pipeline)
     builtin = models.is_builtin(reference)
-    checkpoint = str(models.location(reference)) if builtin else _checkpoint(reference)
+    checkpoint = str(models.location(reference)) if builtin else checkpoint_of(reference)
     name = reference.removeprefix(models.PREFIX)
-    config = _config(reference, checkpoint, plan)
+    config = config_of(reference, checkpoint, plan)
     request = Request(plan, checkpoint, name, host, port, api_key, config, restart, headless)
     machine = this_machine()
     preflight.require(chosen.refusals(request))
@@ -101,81 +100,11 @@ def run(
     return 0
 
 
-def _checked(
-    profile: str,
-    platform: str,
-    overlays: list[Path],
-    settings: list[str],
-    pipeline: str | None,
-    model: str | None,
-    engine: str,
-) -> Plan | None:
-    """The plan, or ``None`` where the profile has errors; what was found goes to standard error."""
-    from omnicfg.check import validate
-    from omnicfg.compiler import compile_profile, load, pipeline_of
-    from omnicfg.diagnostics import Severity
-    from omnicfg.errors import OmnicfgError
-    from omnicfg.passes.override import parse_overrides
-    from omnicfg.report.text import render_errors
-
-    directory = Path(model) if model and Path(model).is_dir() else None
-    found = validate(
-        profile,
-        platform=platform,
-        pipeline=pipeline,
-        overlays=overlays,
-        overrides=settings,
-        engine=engine,
-        model=directory,
-    )
-    if found:
-        print(render_errors(OmnicfgError(found)), end="", file=sys.stderr)
-    if any(diagnostic.severity is Severity.ERROR for diagnostic in found):
-        return None
-    loaded, overrides = load(profile, overlays), parse_overrides(settings)
-    key = pipeline_of(loaded, pipeline, overrides, directory)
-    return compile_profile(loaded, platform, key, overrides)
-
-
-def _default_model(pipeline: str) -> str:
-    from omnicfg.catalog.upstream import pipelines
-    from omnicfg.errors import UsageError
-
-    default: str | None = pipelines()[pipeline].get("default_model")
-    if default is None:
-        raise UsageError(
-            f"pipeline {pipeline} has no model of its own, so `serve` has to be told one",
-            "name a checkpoint's directory or its id on the hub: `--model DIR`",
-        )
-    return default
-
-
 def _check_not_empty(options: Mapping[str, str | None]) -> None:
     """An empty option is mostly a variable that was not set; a server without a key, say, is not what was asked for."""
     for name, value in options.items():
         if value is not None and not value.strip():
             raise UsageError(f"`{name}` is empty", "Give it a value, or leave it out.")
-
-
-def _checkpoint(reference: str) -> str:
-    """A directory as the server finds it; anything else (an id on the hub) as it was given."""
-    directory = Path(reference).expanduser()
-    return str(directory) if directory.is_dir() else reference
-
-
-def _config(reference: str, checkpoint: str, plan: Plan) -> Mapping[str, Any] | None:
-    """The ``config.json`` of the first stage: of a model of ours, of a directory, or, where it counts, of the hub's."""
-    from omnicfg import models
-    from omnicfg.checkpoint import stage_config
-    from omnicfg.payload import rows_record
-    from omnicfg.serve.hub import config_directory
-
-    if models.is_builtin(reference):
-        return models.config(reference)
-    directory: Path | None = Path(checkpoint)
-    if not Path(checkpoint).is_dir():
-        directory = config_directory(checkpoint) if rows_record(plan) is not None else None
-    return None if directory is None else stage_config(directory, plan.stages[0])
 
 
 def _print_launch(launch: Launch) -> None:

@@ -141,7 +141,7 @@ def _run(
         _stop(process, signals, grace_s)
         return None
     finally:
-        _end_session(process)
+        end_session(process)
 
 
 def _until_ready(process: subprocess.Popen[bytes], address: Address, signals: _Signals, notice: Say) -> bool:
@@ -232,13 +232,13 @@ def _start(launch: Launch) -> subprocess.Popen[bytes]:
             stdin=subprocess.DEVNULL,
             stdout=sys.stderr.fileno(),
             start_new_session=True,
-            preexec_fn=_death_signal(),  # noqa: PLW1509 - this process has a single thread when it starts the server
+            preexec_fn=death_signal(),  # noqa: PLW1509 - this process has a single thread when it starts the server
         )
     except OSError as error:
         raise ServeError(f"`{launch.command[0]}` cannot be started: {error.strerror}") from error
 
 
-def _death_signal() -> Callable[[], None] | None:
+def death_signal() -> Callable[[], None] | None:
     """What makes Linux send a child SIGTERM when its parent dies; nothing elsewhere."""
     if sys.platform != "linux":
         return None
@@ -246,7 +246,7 @@ def _death_signal() -> Callable[[], None] | None:
     return lambda: prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM))
 
 
-def _end_session(process: subprocess.Popen[bytes]) -> None:
+def end_session(process: subprocess.Popen[bytes]) -> None:
     """Kills the child if it still runs; the rest of its session may end by itself, then is killed too."""
     if process.poll() is None:
         process.kill()
