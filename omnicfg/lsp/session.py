@@ -143,7 +143,11 @@ class Session:
         """A document has been opened, or its text has changed."""
         name = identity(path)
         self.buffers.texts[name] = text
-        self.documents.setdefault(name, Document(path))
+        self._document(path)
+
+    def _document(self, path: Path) -> Document:
+        """The document of a path. Two paths of one file, by a link, share it, and the first that is closed closes it."""
+        return self.documents.setdefault(identity(path), Document(path))
 
     def close(self, path: Path) -> None:
         """A document is closed: the file itself counts again."""
@@ -160,7 +164,7 @@ class Session:
 
     def check(self, path: Path) -> list[Told]:
         """The findings about a document, on all platforms; those of other files stand where it names its base."""
-        document = self.documents[identity(path)]
+        document = self._document(path)
         with self.buffers:
             if not _is_profile(path):
                 document.told, document.files, document.is_whole = [], frozenset(), True
@@ -227,8 +231,7 @@ class Session:
 
     def fixable(self, path: Path, start: int, end: int) -> list[Diagnostic]:
         """The findings with a fix that stand on some lines of a document (from 1, the end inclusive)."""
-        document = self.documents.get(identity(path))
-        told = [] if document is None else [each.finding for each in document.told]
+        told = [each.finding for each in self._document(path).told]
         return [
             each
             for each in told
@@ -242,7 +245,7 @@ class Session:
 
     def has_safe_fix(self, path: Path) -> bool:
         """Whether some finding of a document has a safe fix in the document itself."""
-        fixes = [each.finding.fix for each in self.documents[identity(path)].told]
+        fixes = [each.finding.fix for each in self._document(path).told]
         return any(fix.safe and {edit.mark.file for edit in fix.edits} == {str(path)} for fix in fixes if fix)
 
     # ----------------------------------------------------------------------------------------------- outline

@@ -69,6 +69,19 @@ def test_evidence_and_defaults_are_told(profile_file: WriteProfile) -> None:
     assert "not set; the default of vLLM 0.32.0 applies: `0`" in found[0]
 
 
+def test_a_file_that_is_open_by_two_names(profile_file: WriteProfile, tmp_path: Path) -> None:
+    text = "pipeline: qwen3_tts\nasync_chunk: false\nstages:\n  - {stage_id: 0, max_num_seq: 8}\n"
+    path, link, session = profile_file(text), tmp_path / "link.yaml", Session()
+    link.symlink_to(path)
+    for each in (path, link):
+        session.put(each, text)
+        assert [told.finding.code for told in session.check(each)] == ["OC101"]
+    session.close(path)
+    assert [told.finding.path for told in session.check(link)] == [str(link)]
+    assert session.has_safe_fix(link)
+    assert len(session.fixable(link, 4, 4)) == 1
+
+
 def test_credentials_are_hidden(profile_file: WriteProfile) -> None:
     text = "pipeline: qwen3_tts\nstages:\n  - stage_id: 0\n    env: {HF_TOKEN: hf_abc}\n"
     path, session = profile_file(text), Session()
