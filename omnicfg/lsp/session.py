@@ -146,7 +146,7 @@ class Session:
         self._document(path)
 
     def _document(self, path: Path) -> Document:
-        """The document of a path. Two paths of one file, by a link, share it, and the first that is closed closes it."""
+        """The document of a path; two paths of one file share it, and the first that is closed closes it."""
         return self.documents.setdefault(identity(path), Document(path))
 
     def close(self, path: Path) -> None:
