@@ -36,10 +36,10 @@ REFUSED = {
 pytestmark = pytest.mark.filterwarnings("ignore:In the sequence")  # OmegaConf, of an empty default of a variable
 
 
-def report(path: Path) -> Iterator[str]:
+def report(path: Path, target: Path) -> Iterator[str]:
     """A migration in lines: what was recognised, each line of the old file, and what the base adds."""
     try:
-        done = migrate(path, path.name)
+        done = migrate(path, path.name, target=target)
     except ResolveError as error:
         yield from (f"  refused {one.code} {one.line}:{one.column}: {one.message}" for one in error.diagnostics)
         return
@@ -56,7 +56,11 @@ def _line(outcome: Outcome) -> str:
 
 
 @pytest.mark.parametrize("version", COUNTS)
-def test_each_line_of_each_file_is_told(version: str, corpus: Corpus, request: pytest.FixtureRequest) -> None:
+def test_each_line_of_each_file_is_told(
+    version: str, corpus: Corpus, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    target = tmp_path / "new.yaml"
+    told = [line for name, path in corpus[version].items() for line in (name, *report(path, target))]
     text = "".join(
         f"{name}\n" + "".join(f"{line}\n" for line in report(path)) for name, path in corpus[version].items()
     )
