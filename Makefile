@@ -20,7 +20,7 @@ DEV  := $(VENV)/.installed-dev-$(KEY)
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(CPU) ## compile, check and serve the embedded default on the CPU, and show a prefix-cache hit
+demo: $(CPU) ## compile, check and serve the embedded default on the CPU: a prefix-cache hit, and speech
 	$(BIN)/python -m omnicfg.demo
 
 test: $(CPU) $(DEV) ## all tests, those that start vLLM among them

@@ -1,12 +1,14 @@
 """``make demo``: the product's main job on its embedded default, for real.
 
-A profile is compiled, checked and served by vLLM on the CPU; two chat requests that share a long prompt prefix go
-through the OpenAI client, and the second one's prefix-cache hit is shown from two sides: the answer's usage and the
-server's metrics. The exit status is 0 only where there was a hit and, afterwards, no process is left.
+A profile is compiled, checked and served on the CPU; two chat requests that share a long prompt prefix go through the
+OpenAI client, and the second one's prefix-cache hit is shown from two sides: the answer's usage and the server's
+metrics. A third one is answered in speech. The exit status is 0 only where there was a hit, speech could be heard and,
+afterwards, no process is left.
 """
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import signal
@@ -16,6 +18,7 @@ import tempfile
 import threading
 import time
 import urllib.request
+import wave
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -44,24 +47,26 @@ def main() -> int:
     heading("The embedded default, compiled and checked for the engine that will serve it")
     omnicfg("resolve", PROFILE)
     omnicfg("validate", PROFILE, "--engine", "bundled")
-    heading("Served by vLLM on this machine's CPU (random weights: the words mean nothing, the computation is real)")
+    heading("Served on this machine's CPU (random weights: the words mean nothing, the computation is real)")
     with Server() as server:
         first, second = ask(server.url)
         hits, queries = cache_counters(server.url)
+        heard = speak(server.url, server.log.with_name("answer.wav"))
     leftovers = left_of(server.session)
     print(f"\nPrefix cache: {second} of the second prompt's tokens were not computed again ({first} of the first's).")
     print(f"The server counts {hits} hits among {queries} prompt tokens.")
     print(f"Server stopped with status {server.status}; {len(leftovers)} processes left.")
-    return verdict(second, hits, server.status, leftovers)
+    return verdict(second, hits, heard, server.status, leftovers)
 
 
-def verdict(cached_tokens: int, hits: int, status: int | None, leftovers: list[int]) -> int:
+def verdict(cached_tokens: int, hits: int, speech_s: float, status: int | None, leftovers: list[int]) -> int:
     """0 where the demo has shown what it promises."""
     failures = [
         text
         for failed, text in (
             (cached_tokens <= 0, "the second request's usage shows no cached tokens"),
             (hits <= 0, "the server's metrics show no prefix-cache hit"),
+            (speech_s <= 0, "no speech was heard"),
             (status != 0, f"the server stopped with status {status}"),
             (bool(leftovers), f"processes are left: {leftovers}"),
         )
@@ -102,6 +107,28 @@ def ask(url: str) -> list[int]:
                 f"           {answer.usage.prompt_tokens} prompt tokens, {cached[-1]} from the cache, {elapsed:.2f} s"
             )
     return cached
+
+
+def speak(url: str, file: Path) -> float:
+    """A question that is answered in speech, written to ``file``; how many seconds of it there are."""
+    import openai
+
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, timeout=120) as client:
+        messages: Any = [{"role": "user", "content": QUESTIONS[0]}]
+        audio: Any = {"voice": "ethan", "format": "wav"}
+        started = time.monotonic()
+        answer = client.chat.completions.create(
+            model=PROFILE, messages=messages, max_tokens=24, modalities=["text", "audio"], audio=audio
+        )
+    spoken = answer.choices[0].message.audio
+    if spoken is None:
+        return 0.0
+    file.write_bytes(base64.b64decode(spoken.data))
+    with wave.open(str(file)) as frames:
+        seconds: float = frames.getnframes() / frames.getframerate()
+    print(f"\nuser       {QUESTIONS[0]}\nassistant  {spoken.transcript!r}, spoken: {file}")
+    print(f"           {seconds:.1f} s of speech in {time.monotonic() - started:.2f} s")
+    return seconds
 
 
 def cache_counters(url: str) -> tuple[int, int]:

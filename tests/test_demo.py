@@ -23,23 +23,30 @@ def test_a_counter_is_summed_over_its_labels(name: str, value: int) -> None:
     assert counter(METRICS, name) == value
 
 
-def test_a_hit_and_a_clean_stop_are_a_success(capsys: pytest.CaptureFixture[str]) -> None:
-    assert verdict(320, 320, 0, []) == 0
+def test_a_hit_speech_and_a_clean_stop_are_a_success(capsys: pytest.CaptureFixture[str]) -> None:
+    assert verdict(320, 320, 1.9, 0, []) == 0
     assert capsys.readouterr().out == "OK\n"
 
 
 @pytest.mark.parametrize(
-    ("cached", "hits", "status", "leftovers", "reason"),
+    ("cached", "hits", "speech_s", "status", "leftovers", "reason"),
     [
-        (0, 320, 0, [], "no cached tokens"),
-        (320, 0, 0, [], "no prefix-cache hit"),
-        (320, 320, 2, [], "stopped with status 2"),
-        (320, 320, None, [], "stopped with status None"),
-        (320, 320, 0, [4711], "processes are left: [4711]"),
+        (0, 320, 1.9, 0, [], "no cached tokens"),
+        (320, 0, 1.9, 0, [], "no prefix-cache hit"),
+        (320, 320, 0.0, 0, [], "no speech was heard"),
+        (320, 320, 1.9, 2, [], "stopped with status 2"),
+        (320, 320, 1.9, None, [], "stopped with status None"),
+        (320, 320, 1.9, 0, [4711], "processes are left: [4711]"),
     ],
 )
 def test_anything_else_is_a_failure_that_says_why(
-    cached: int, hits: int, status: int | None, leftovers: list[int], reason: str, capsys: pytest.CaptureFixture[str]
+    cached: int,
+    hits: int,
+    speech_s: float,
+    status: int | None,
+    leftovers: list[int],
+    reason: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert verdict(cached, hits, status, leftovers) == 1
+    assert verdict(cached, hits, speech_s, status, leftovers) == 1
     assert reason in capsys.readouterr().out
