@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Final
 
 from omnicfg.secrets import redacted
 from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Sequence, plain
+
+_WRITTEN: Final = frozenset(
+    {LayerKind.BASE, LayerKind.PROFILE, LayerKind.OVERLAY, LayerKind.PLATFORM, LayerKind.OVERRIDE}
+)
+
+
+def is_written(node: Node) -> bool:
+    """Whether a file or the command line says it, rather than a default or the topology."""
+    return node.layer.kind in _WRITTEN
 
 
 def layer_text(layer: Layer, mark: Mark) -> str:

@@ -17,12 +17,13 @@ from typing import Any, Final, NamedTuple, Self
 from omnicfg.diagnostics import Diagnostic
 from omnicfg.errors import UsageError
 from omnicfg.near import did_you_mean
+from omnicfg.origins import is_written
 from omnicfg.passes.effective import effective
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.policy.file import Policy, PolicyError, known_names, problem, read_policies
 from omnicfg.rule import Subject
 from omnicfg.secrets import redacted
-from omnicfg.tree import LayerKind, Mark, Node
+from omnicfg.tree import Mark
 
 PATIENCE_S: Final = 10.0
 START_S: Final = 60.0
@@ -30,9 +31,6 @@ OUT_OF_MEMORY: Final = "MEMORY"  # what the worker says where it noticed in time
 VARIABLES: Final = ("profile", "platform", "pipeline", "deploy", "stages", "stage")
 _WORKER: Final = Path(__file__).with_name("worker.py")
 _BIGGEST: Final = 2**63
-_WRITTEN: Final = frozenset(
-    {LayerKind.BASE, LayerKind.PROFILE, LayerKind.OVERLAY, LayerKind.PLATFORM, LayerKind.OVERRIDE}
-)
 _PARTS: Final = {"engine_args": "engine_args", "effective": "engine_args", "runtime": "runtime", "extras": "extras"}
 _OPERATORS: Final = {
     "_>_": ">", "_>=_": ">=", "_<_": "<", "_<=_": "<=", "_==_": "==", "_!=_": "!=", "_+_": "+", "_-_": "-", "_*_": "*",
@@ -276,14 +274,10 @@ def _place(policy: Policy, plan: Plan, stage: StagePlan | None) -> Mark:
     else:
         named = policy.expression.settings()
         nodes = (stage.tree.mapping(_PARTS[each.part]).get(each.name) for each in named)
-    written = next((node.mark for node in nodes if node is not None and _is_written(node)), None)
+    written = next((node.mark for node in nodes if node is not None and is_written(node)), None)
     if written is not None:
         return written
     return Mark(plan.tree.mark.file, 1, 1, 1, 1) if stage is None else plan.stage_mark(stage.stage_id)
-
-
-def _is_written(node: Node) -> bool:
-    return node.layer.kind in _WRITTEN
 
 
 # ----------------------------------------------------------------------------------------------------- messages

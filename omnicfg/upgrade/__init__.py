@@ -20,7 +20,7 @@ from omnicfg.near import did_you_mean
 from omnicfg.passes.pipeline import guess_pipeline
 from omnicfg.plan import Plan
 from omnicfg.secrets import redacted
-from omnicfg.tree import LayerKind, Mark, Node
+from omnicfg.tree import Mark
 
 PRODUCTS: Final = ("vllm", "vllm-omni")
 
@@ -37,10 +37,6 @@ KINDS: Final[dict[Kind, str]] = {
     "accepted": "the value was not taken before",
     "deprecated": "is deprecated",
 }
-
-_WRITTEN: Final = frozenset(
-    {LayerKind.BASE, LayerKind.PROFILE, LayerKind.OVERLAY, LayerKind.PLATFORM, LayerKind.OVERRIDE}
-)
 
 
 class Effect(NamedTuple):
@@ -188,8 +184,3 @@ def _plan(name: ProfileName, platform: str) -> Plan:
             raise
         key = guess
     return compile_profile(profile, platform, key)
-
-
-def is_written(node: Node) -> bool:
-    """Whether a file or the command line says it, rather than a default or the topology."""
-    return node.layer.kind in _WRITTEN

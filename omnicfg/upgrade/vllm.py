@@ -9,11 +9,12 @@ from omnicfg.catalog.paths import load_json
 from omnicfg.catalog.vllm_args import engine_args, value_type
 from omnicfg.compare import same
 from omnicfg.export.vllm_changes import changes, flattened
+from omnicfg.origins import is_written
 from omnicfg.passes.effective import default_of
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.tree import Mapping as Tree
 from omnicfg.tree import Node, Scalar, plain
-from omnicfg.upgrade import Effect, is_written
+from omnicfg.upgrade import Effect
 
 
 class Releases:

@@ -8,10 +8,11 @@ from typing import Any, Final
 from omnicfg.catalog.paths import load_json
 from omnicfg.catalog.upstream import own_pipelines
 from omnicfg.compare import same
+from omnicfg.origins import is_written
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.tree import LayerKind, Node, plain
 from omnicfg.tree import Mapping as Tree
-from omnicfg.upgrade import Effect, is_written
+from omnicfg.upgrade import Effect
 
 _PARTS: Final = ("engine_args", "runtime", "extras")
 _UNTOLD: Final = frozenset({"lines", "stage_id"})
