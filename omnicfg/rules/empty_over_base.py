@@ -45,7 +45,7 @@ base_config: base.yaml
 )
 
 _HELP: Final = "Leave it out; what should be gone must not be set below."
-_EMPTY: Final = (None, [], {})
+_EMPTY: Final[tuple[object, ...]] = (None, [], {})
 _BLOCKS: Final = ("stages", "connectors", "platforms")
 
 
