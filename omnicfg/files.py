@@ -6,8 +6,11 @@ import os
 import stat
 import tempfile
 from pathlib import Path
+from typing import Final
 
 from omnicfg.errors import UsageError
+
+_SOURCES: Final = frozenset({".yaml", ".yml", ".toml"})
 
 
 def current_folder() -> Path:
@@ -31,21 +34,35 @@ def check_writable(path: Path) -> None:
         raise UsageError(f"`{path}` cannot be written: there is no directory `{path.parent}`", "Make it first.")
 
 
+def check_report(path: Path) -> None:
+    """The same for a report: it never takes the place of a profile, a policy or a configuration.
+
+    Raises :class:`UsageError`.
+    """
+    if path.suffix.lower() in _SOURCES:
+        raise UsageError(
+            f"no report is written to `{path}`: by its name it is a profile, a policy or a configuration",
+            "Give the report another ending, such as `.json` or `.txt`.",
+        )
+    check_writable(path)
+
+
 def write_whole(path: Path, text: str) -> None:
     """Put ``text`` into a file at once, keeping the permissions of the file that was there.
 
-    A link stays a link; what is no regular file (``/dev/stderr``) is written to as it is. Raises :class:`UsageError`.
+    A link stays a link; what is no regular file (``/dev/stdout``, a pipe) is written to as it is, by the name that it
+    was given: what such a link leads to may have none. Raises :class:`UsageError`.
     """
     check_writable(path)
-    target = path.resolve()
     try:
-        if target.exists() and not target.is_file():
-            with target.open("w", encoding="utf-8", newline="") as stream:
+        if path.exists() and not path.is_file():
+            with path.open("w", encoding="utf-8", newline="") as stream:
                 stream.write(text)
         else:
-            _replace(target, text)
+            _replace(path.resolve(), text)
     except OSError as error:
-        raise UsageError(f"`{path}` cannot be written: {error.strerror}", "Check its permissions.") from None
+        hint = "Check its permissions." if isinstance(error, PermissionError) else None
+        raise UsageError(f"`{path}` cannot be written: {error.strerror}", hint) from None
 
 
 def _replace(target: Path, text: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from omnicfg.errors import UsageError
-from omnicfg.files import write_whole
+from omnicfg.files import check_report, write_whole
 
 
 def test_a_file_is_written_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
@@ -47,6 +47,23 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 def test_what_is_no_regular_file_is_written_to_as_it_is() -> None:
     write_whole(Path("/dev/null"), "x")
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+
+
+def test_a_pipe_is_written_to_whatever_its_name_leads_to(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    link = tmp_path / "stdout"
+    link.symlink_to(f"/dev/fd/{writing}")
+    write_whole(link, "x")
+    os.close(writing)
+    assert os.read(reading, 10) == b"x"
+    os.close(reading)
+
+
+@pytest.mark.parametrize("name", ["profile.yaml", "policy.YML", "pyproject.toml"])
+def test_a_report_never_takes_the_place_of_what_is_checked(tmp_path: Path, name: str) -> None:
+    check_report(tmp_path / "report.json")
+    with pytest.raises(UsageError, match="no report is written to"):
+        check_report(tmp_path / name)
 
 
 def test_what_breaks_on_the_way_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

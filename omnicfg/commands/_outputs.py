@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from omnicfg.errors import UsageError
-from omnicfg.files import check_writable, write_whole
+from omnicfg.files import check_report, write_whole
 from omnicfg.report.formats import format_names, renderer
 from omnicfg.review import Report
 
@@ -47,7 +47,7 @@ def _output(text: str) -> Output:
         return Output(name, None)
     if not file:
         raise UsageError(f"`--format {text}` names no file", f"`--format {name}:FILE`, or `--format {name}` to print.")
-    check_writable(Path(file))
+    check_report(Path(file))
     return Output(name, Path(file))
 
 

@@ -21,6 +21,7 @@ from omnicfg.commands._options import (
 from omnicfg.commands._outputs import outputs_of, put_out
 from omnicfg.commands._plans import platforms_of
 from omnicfg.errors import UsageError
+from omnicfg.files import check_report
 from omnicfg.parser import Argument, Option
 from omnicfg.profile_files import profiles_in
 from omnicfg.report.formats import format_names
@@ -108,6 +109,8 @@ def run(
     outputs = outputs_of(formats or ([] if diff else configured.formats or ["text"]))
     check_fixing(fix, diff, unsafe_fixes, outputs)
     platforms = platforms_of(platform or "all") if platform or not configured.platforms else configured.platforms
+    if write_baseline is not None:
+        check_report(write_baseline)
     known = None if write_baseline else baseline_of(baseline or configured.baseline)
     profiles = list(profiles_in(paths or [Path()]))
 

@@ -145,6 +145,7 @@ def test_nothing_is_printed_where_everything_goes_to_files(
         (["json:"], "`--format json:` names no file"),
         (["json:nowhere/report.json"], "there is no directory `nowhere`"),
         (["json:."], "`.` is a directory"),
+        (["json:profile.yaml"], "no report is written to `profile.yaml`"),
         (["json:same", "text:./same"], "two formats cannot both be written to `same`"),
     ],
 )

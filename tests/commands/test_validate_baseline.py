@@ -55,6 +55,12 @@ def test_what_is_written_is_known(validate: Validate, profile_file: WriteProfile
     assert (known.code, known.out, known.err) == (0, "No findings in 1 profile; 1 in the baseline.\n", "")
 
 
+def test_a_baseline_never_takes_the_place_of_a_profile(validate: Validate, profile_file: WriteProfile) -> None:
+    profile = profile_file(TTS)
+    refused = validate("--write-baseline", "profile.yaml")
+    assert (refused.code, profile.read_text(encoding="utf-8")) == (2, TTS)
+
+
 def test_lines_may_move_and_values_change(validate: Validate, profile_file: WriteProfile) -> None:
     profile_file(TTS + "x: 1\n")
     validate("--write-baseline", "known.json")
