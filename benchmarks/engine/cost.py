@@ -316,7 +316,7 @@ def _consume(socket: str, counts: SynchronizedArray[int]) -> None:
 
 async def closed_loop(url: str, bodies: list[bytes], concurrency: int) -> None:
     """Send every body, ``concurrency`` at a time."""
-    import aiohttp  # type: ignore[import-not-found]
+    import aiohttp
 
     waiting = iter(bodies)
     headers = {"Content-Type": "application/json"}

@@ -27,6 +27,7 @@ from omnicfg.catalog.upstream import VLLM_OMNI, deploy_schema, pipelines
 from omnicfg.catalog.vllm_args import DEFAULT_VLLM
 from omnicfg.diagnostics import Severity
 from omnicfg.export import schema_words as words
+from omnicfg.export.bench_schema import bench_schema
 from omnicfg.export.capability_schema import capability_schema
 from omnicfg.export.policy_schema import policy_schema
 from omnicfg.export.schema_types import Schema, annotation_type, combined, json_schema
@@ -53,6 +54,7 @@ def schemas() -> dict[str, Schema]:
         "diagnostics.schema.json": diagnostics_schema(),
         "baseline.schema.json": baseline_schema(),
         "settings.schema.json": settings_schema(),
+        "bench.schema.json": bench_schema(),
     }
 
 

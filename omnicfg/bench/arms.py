@@ -1,0 +1,50 @@
+"""Arms: plans of one profile that differ by declared overrides and by nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from omnicfg.errors import UsageError
+
+ALONE: Final = "stages=0"
+"""An arm of the first stage alone: nobody reads its hidden states, so it is vLLM's plain server."""
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
+_NEXT: Final = re.compile(r",(?=[\w.]+=)")
+_FORM: Final = "`--arm off:stages.0.enable_prefix_caching=false`; `--arm on` changes nothing."
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """``settings`` are overrides as ``--set`` takes them; ``alone`` is :data:`ALONE`."""
+
+    name: str
+    settings: tuple[str, ...] = ()
+    alone: bool = False
+
+
+PREFIX_CACHE: Final = (
+    Arm("off", ("stages.0.enable_prefix_caching=false",)),
+    Arm("on", ("stages.0.enable_prefix_caching=true",)),
+)
+
+
+def parse_arms(words: Sequence[str]) -> tuple[Arm, ...]:
+    """The arms of ``NAME:KEY=VALUE,KEY=VALUE`` each. Raises :class:`UsageError`."""
+    arms: list[Arm] = []
+    for word in words:
+        name, colon, text = word.partition(":")
+        settings = [setting.strip() for setting in _NEXT.split(text)] if colon else []
+        if _NAME.fullmatch(name) is None:
+            raise UsageError(f"`{name}` is no name for an arm", f"Letters, digits, `_`, `-`. {_FORM}")
+        if name in (arm.name for arm in arms):
+            raise UsageError(f"arm `{name}` is there twice", "Each arm is one plan.")
+        for setting in settings:
+            if "=" not in setting:
+                raise UsageError(f"arm `{name}`: `{setting}` sets nothing", _FORM)
+            if setting.startswith("stages=") and setting != ALONE:
+                raise UsageError(f"arm `{name}`: `{setting}`", f"Only `{ALONE}`: the first stage alone.")
+        arms.append(Arm(name, tuple(one for one in settings if one != ALONE), ALONE in settings))
+    return tuple(arms)

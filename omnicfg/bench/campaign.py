@@ -1,0 +1,158 @@
+"""The method: every arm of every round on a fresh server, warmed up; the order of arms turns from round to round.
+
+What is there already is not measured again, so a campaign may be interrupted at any time, and may be given some seconds
+now and some later. A load that was under way is measured anew.
+"""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from omnicfg.bench.drivers import Driver, Task
+from omnicfg.bench.loads import Load
+from omnicfg.bench.metrics import HITS, PREEMPTIONS, QUERIES, Watch, resident
+from omnicfg.bench.progress import Forecast, Progress, duration
+from omnicfg.bench.prompts import Vocabulary
+from omnicfg.bench.server import Server, started
+from omnicfg.bench.setting import HOST, Subject, machine_facts
+from omnicfg.bench.store import Store
+from omnicfg.serve.machine import this_machine
+from omnicfg.serve.preflight import free_port
+from omnicfg.serve.supervise import Address
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One server to be started, and the loads that it has to take."""
+
+    round: int
+    subject: Subject
+    loads: tuple[Load, ...]
+
+
+@dataclass
+class Campaign:
+    """``loads`` go to every one of ``subjects``, ``rounds`` times. ``seconds`` bounds this call; ``None`` does not."""
+
+    subjects: Sequence[Subject]
+    loads: Sequence[Load]
+    warm: Load
+    rounds: int
+    driver: Driver
+    vocabulary: Vocabulary
+    directory: Path
+    store: Store
+    progress: Progress
+    api_key: str | None = None
+    seconds: float | None = None
+    forecast: Forecast = field(default_factory=Forecast)
+    _began: float = field(default_factory=time.monotonic)
+
+    def run(self) -> bool:
+        """Measure what is missing; false where time was up before the end."""
+        self._learn()
+        while (session := next(self._sessions(), None)) is not None:
+            if self._is_late(self.forecast.start + self.forecast.load(session.loads[0])):
+                return False
+            if not self._measure(session):
+                return False
+        return True
+
+    def _learn(self) -> None:
+        """What earlier calls took tells how long the rest will take."""
+        loads = {load.name: load for load in self.loads}
+        for one in self.store.measurements():
+            if one["load"] in loads:
+                self.forecast.measured(loads[one["load"]], one["seconds"])
+            if one["server"]["start_s"] is not None:
+                self.forecast.started(one["server"]["start_s"])
+
+    def _sessions(self) -> Iterator[Session]:
+        """What is missing, in the order in which it is measured."""
+        for round_ in range(1, self.rounds + 1):
+            for subject in self.subjects if round_ % 2 else self.subjects[::-1]:
+                loads = tuple(
+                    load for load in self._fitting(subject) if not self.store.has(round_, subject.name, load.name)
+                )
+                if loads:
+                    yield Session(round_, subject, loads)
+
+    def _fitting(self, subject: Subject) -> Iterator[Load]:
+        return (load for load in self.loads if subject.unfit(load, self.driver.ANSWERS) is None)
+
+    def _is_late(self, needed: float) -> bool:
+        return self.seconds is not None and time.monotonic() - self._began + needed > self.seconds
+
+    def _measure(self, session: Session) -> bool:
+        """Every load of a session that time allows; false where it did not allow all."""
+        with self._server(session) as server:
+            if server.start_s is not None:
+                self.forecast.started(server.start_s)
+            self.progress.status(f"{self._where(session)}: warming up", force=True)
+            self._drive(self.warm, server, lambda _: None)
+            for load in session.loads:
+                if self._is_late(self.forecast.load(load)):
+                    return False
+                measurement = self._one(session, load, server)
+                self.store.keep(measurement)
+                self.forecast.measured(load, measurement["seconds"])
+                left = self.forecast.left([one.loads for one in self._sessions()]) - self.forecast.start
+                self.progress.measured(measurement, duration(max(left, 0)))
+        return True
+
+    def _server(self, session: Session) -> AbstractContextManager[Server]:
+        subject = session.subject
+        if subject.url is not None:
+            watch = Watch(subject.url, self.api_key)
+            return nullcontext(Server(watch, watch.model()))
+        request = subject.request_on(free_port(HOST))
+        speech = any(load.answer == "speech" for load in session.loads)
+        launch = subject.launch(request, this_machine(), speech)
+        name = str(request.plan.stages[0].arg("served_model_name") or request.model_name)
+        log = self.store.log(session.round, subject.name)
+        told = self._where(session)
+        return started(
+            launch,
+            Address.of(HOST, request.port),
+            name,
+            log,
+            lambda seconds: self.progress.status(f"{told}: starting the server, {seconds:.0f} s"),
+        )
+
+    def _where(self, session: Session) -> str:
+        return f"round {session.round} of {self.rounds}, {session.subject.name}"
+
+    def _drive(self, load: Load, server: Server, done: Any) -> dict[str, Any]:
+        return self.driver.drive(Task(load, server, self.vocabulary, self.directory, self.store.scratch, done))
+
+    def _one(self, session: Session, load: Load, server: Server) -> dict[str, Any]:
+        before = server.watch.counters()
+        where = f"{self._where(session)}: {load.name}"
+        told = self._drive(load, server, lambda done: self.progress.status(f"{where} {done}/{load.prompts}"))
+        after = server.watch.counters()
+        counted = {name: after.get(name, 0.0) - before.get(name, 0.0) for name in (QUERIES, HITS, PREEMPTIONS)}
+        queries = counted[QUERIES]
+        return {
+            "round": session.round,
+            "arm": session.subject.name,
+            "load": load.name,
+            "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            **told,
+            "queried_tokens": int(queries),
+            "hit_tokens": int(counted[HITS]),
+            "hit_rate": round(counted[HITS] / queries, 5) if queries else None,
+            "preemptions": int(counted[PREEMPTIONS]),
+            "resident_gib": None if server.session is None else resident(server.session),
+            "cache_tokens": server.watch.cache_tokens(server.log),
+            "server": {
+                "start_s": server.start_s,
+                "log": server.log.name if server.log else None,
+            },
+            "machine": machine_facts(),
+        }

@@ -1,0 +1,143 @@
+"""Our own client: token ids to ``/v1/completions``, texts that are to be spoken to ``/v1/chat/completions``.
+
+A closed loop: as many requests at a time as the load says, the next one as soon as one is answered. Every request asks
+for exactly its number of tokens, greedily. Bodies are made before the clock starts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from omnicfg.bench.drivers import Task
+from omnicfg.bench.prompts import Prompt, prompts_of
+from omnicfg.bench.timing import Answered, summary
+from omnicfg.errors import ServeError
+
+if TYPE_CHECKING:
+    import aiohttp
+
+ANSWERS: Final = frozenset({"text", "speech"})
+_TIMEOUT_S: Final = 3600
+_IDLE_S: Final = 2.0
+"""How long an idle connection is kept: uvicorn closes one after five seconds, and a request may not meet that."""
+_SHOWN: Final = 300
+
+
+def drive(task: Task) -> dict[str, Any]:
+    """Sends every prompt of the load once."""
+    prompts = prompts_of(task.load, task.vocabulary)
+    path, bodies = _bodies(task, prompts)
+    answers, seconds = asyncio.run(_closed_loop(task, path, bodies))
+    for answer, prompt in zip(answers, prompts, strict=True):
+        if answer.error is None and answer.tokens != prompt.output_tokens:
+            answer.error = f"{answer.tokens} tokens came of {prompt.output_tokens}"
+        elif answer.error is None and task.load.answer == "speech" and answer.first_audio is None:
+            answer.error = "no sound came"
+    return summary(answers, seconds)
+
+
+def _bodies(task: Task, prompts: list[Prompt]) -> tuple[str, list[bytes]]:
+    common = {
+        "model": task.server.model,
+        "temperature": 0,
+        "ignore_eos": True,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    if task.load.answer == "text":
+        return "/v1/completions", [
+            _json({**common, "prompt": prompt.tokens, "max_tokens": prompt.output_tokens}) for prompt in prompts
+        ]
+    spoken = {**common, "modalities": ["text", "audio"]}
+    return "/v1/chat/completions", [
+        _json({**spoken, "messages": [{"role": "user", "content": text}], "max_tokens": prompt.output_tokens})
+        for prompt, text in zip(prompts, _texts(task, prompts), strict=True)
+    ]
+
+
+def _texts(task: Task, prompts: list[Prompt]) -> Iterator[str]:
+    """The prompts as the server's tokenizer spells them: a chat takes no token ids."""
+    for prompt in prompts:
+        body = {"model": task.server.model, "tokens": prompt.tokens}
+        yield str(task.server.watch.post("/detokenize", body)["prompt"])
+
+
+def _json(body: Mapping[str, Any]) -> bytes:
+    return json.dumps(body).encode()
+
+
+async def _closed_loop(task: Task, path: str, bodies: list[bytes]) -> tuple[list[Answered], float]:
+    try:
+        import aiohttp
+    except ModuleNotFoundError:
+        raise ServeError(
+            "sending requests needs the Python package `aiohttp`", "pip install 'omnicfg[bench]'"
+        ) from None
+    waiting = iter(enumerate(bodies))
+    answers: dict[int, Answered] = {}
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_S)
+    timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
+    headers = {**task.server.watch.headers, "Content-Type": "application/json"}
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers=headers) as session:
+
+        async def client() -> None:
+            for index, body in waiting:
+                answers[index] = await _ask(session, task.server.url + path, body)
+                task.done(len(answers))
+
+        began = time.perf_counter()
+        await asyncio.gather(*(client() for _ in range(min(task.load.concurrency, len(bodies)))))
+        seconds = time.perf_counter() - began
+    return [answers[index] for index in range(len(bodies))], seconds
+
+
+async def _ask(session: aiohttp.ClientSession, url: str, body: bytes) -> Answered:
+    import aiohttp
+
+    answer = Answered(time.perf_counter())
+    try:
+        async with session.post(url, data=body) as response:
+            if response.status != 200:
+                answer.error = f"{response.status}: {(await response.text())[:_SHOWN]}"
+                return answer
+            buffer = b""
+            async for piece in response.content.iter_any():
+                *events, buffer = (buffer + piece).replace(b"\r\n", b"\n").split(b"\n\n")
+                for event in events:
+                    _take(event, answer)
+    except (aiohttp.ClientError, TimeoutError, OSError, ValueError, LookupError) as error:
+        answer.error = f"{type(error).__name__}: {error}"[:_SHOWN]
+    return answer
+
+
+def _take(event: bytes, answer: Answered) -> None:
+    """One server-sent event. Raises ``ValueError`` or ``LookupError`` where it is none."""
+    text = event.removeprefix(b"data:").strip()
+    if not text or text == b"[DONE]":
+        return
+    now = time.perf_counter()
+    chunk = json.loads(text)
+    if "error" in chunk:
+        answer.error = json.dumps(chunk["error"])[:_SHOWN]
+    usage = chunk.get("usage")
+    if usage:
+        details = usage.get("completion_tokens_details") or {}
+        answer.tokens = details.get("text_tokens", usage["completion_tokens"])
+    for choice in chunk.get("choices") or ():
+        delta = choice.get("delta") or {}
+        if _sounds(chunk, delta):
+            answer.first_audio = answer.first_audio or now
+        elif choice.get("text") is not None or delta.get("content") or choice.get("token_ids"):
+            answer.first = answer.first or now
+            answer.last = now
+
+
+def _sounds(chunk: Mapping[str, Any], delta: Mapping[str, Any]) -> bool:
+    """Whether a chunk brings sound, as OpenAI's form has it or as vLLM-Omni's does (``modality``)."""
+    if chunk.get("modality") == "audio":
+        return bool(delta.get("content"))
+    return bool((delta.get("audio") or {}).get("data"))

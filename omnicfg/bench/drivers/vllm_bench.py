@@ -1,0 +1,89 @@
+"""``vllm bench serve`` of this environment: the client that the published figures were made with."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any, Final
+
+from omnicfg.bench.drivers import Task
+from omnicfg.bench.loads import Load
+from omnicfg.errors import ServeError
+from omnicfg.serve.machine import installed_vllm
+
+ANSWERS: Final = frozenset({"text"})
+_RESULT: Final = "vllm-bench.json"
+_SHOWN: Final = 1500
+_TIMEOUT_S: Final = 3600
+
+
+def drive(task: Task) -> dict[str, Any]:
+    """Runs the client to its end and reads what it wrote."""
+    if installed_vllm() is None:
+        raise ServeError("`--driver vllm-bench` needs vLLM in this environment", "use `--driver own`")
+    result = task.scratch / _RESULT
+    result.unlink(missing_ok=True)
+    run = subprocess.run(
+        command(task), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+    )
+    if run.returncode or not result.is_file():
+        raise ServeError(f"`vllm bench serve` ended with {run.returncode}:\n{(run.stderr or run.stdout)[-_SHOWN:]}")
+    told = json.loads(result.read_text())
+    result.unlink()
+    task.done(task.load.prompts)
+    return _read(told)
+
+
+def command(task: Task) -> list[str]:
+    """The whole command line."""
+    load = task.load
+    return [
+        *(sys.executable, "-m", "vllm.entrypoints.cli.main", "bench", "serve"),
+        *("--backend", "openai", "--base-url", task.server.url, "--model", task.server.model),
+        *("--tokenizer", str(task.directory)),
+        *("--num-prompts", str(load.prompts), "--max-concurrency", str(load.concurrency), "--seed", str(load.seed)),
+        *("--ignore-eos", "--temperature", "0", "--disable-tqdm", "--ready-check-timeout-sec", "0"),
+        *("--percentile-metrics", "ttft,tpot,e2el", "--save-result"),
+        *("--result-dir", str(task.scratch), "--result-filename", _RESULT),
+        *(word for name, value in task.server.watch.headers.items() for word in ("--header", f"{name}={value}")),
+        *_dataset(load),
+    ]
+
+
+def _dataset(load: Load) -> list[str]:
+    if load.prefixes > 1:
+        return [
+            *("--dataset-name", "prefix_repetition"),
+            *("--prefix-repetition-prefix-len", str(load.shared_prefix_tokens)),
+            *("--prefix-repetition-suffix-len", str(load.own_tokens_mean)),
+            *("--prefix-repetition-num-prefixes", str(load.prefixes)),
+            *("--prefix-repetition-output-len", str(load.output_tokens)),
+        ]
+    return [
+        *("--dataset-name", "random"),
+        *("--random-prefix-len", str(load.shared_prefix_tokens)),
+        *("--random-input-len", str(load.own_tokens_mean)),
+        *("--random-output-len", str(load.output_tokens)),
+        *("--random-range-ratio", str(load.range_ratio)),
+    ]
+
+
+def _read(told: dict[str, Any]) -> dict[str, Any]:
+    failed = told.get("failed", 0)
+    return {
+        "requests": told["completed"] + failed,
+        "completed": told["completed"],
+        "errors": failed,
+        "error_samples": sorted({error[:300] for error in told.get("errors", ()) if error})[:3],
+        "seconds": round(told["duration"], 3),
+        "requests_per_second": round(told["request_throughput"], 4),
+        "output_tokens": told["total_output_tokens"],
+        "ttft_ms": _spread(told, "ttft"),
+        "tpot_ms": _spread(told, "tpot"),
+        "ttfp_ms": None,
+    }
+
+
+def _spread(told: dict[str, Any], name: str) -> dict[str, float]:
+    return {kind: round(told[f"{kind}_{name}_ms"], 3) for kind in ("mean", "median", "p99")}

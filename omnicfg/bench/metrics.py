@@ -1,0 +1,116 @@
+"""What a server counts: the samples of ``/metrics``, and the memory of its processes."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from omnicfg.errors import ServeError
+from omnicfg.serve.processes import session_members
+
+QUERIES: Final = "vllm:prefix_cache_queries_total"
+HITS: Final = "vllm:prefix_cache_hits_total"
+PREEMPTIONS: Final = "vllm:num_preemptions_total"
+_SAMPLE: Final = re.compile(r"^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)", re.MULTILINE)
+_STAGE_0: Final = re.compile(r"VLLM::(EngineCore|Worker)")
+_CACHE: Final = "vllm:cache_config_info"
+_LOGGED: Final = re.compile(r"KV cache size: ([\d,]+) tokens")
+
+
+class Watch:
+    """The counters of the server at ``url``; ``key`` is what clients have to send."""
+
+    def __init__(self, url: str, key: str | None = None) -> None:
+        self.url = url
+        self.headers = {"Authorization": f"Bearer {key}"} if key else {}
+
+    def get(self, path: str) -> str:
+        """The body of a GET that is answered by 200. Raises :class:`ServeError` otherwise."""
+        return self._asked("GET", path)
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Any:
+        """The JSON that a POST is answered by. Raises :class:`ServeError`."""
+        return json.loads(self._asked("POST", path, json.dumps(body)))
+
+    def model(self) -> str:
+        """The first model that the server offers."""
+        try:
+            return str(json.loads(self.get("/v1/models"))["data"][0]["id"])
+        except (ValueError, LookupError, TypeError):
+            raise ServeError(
+                f"{self.url}/v1/models names no model", "`--url` takes an OpenAI server's address"
+            ) from None
+
+    def counters(self) -> dict[str, float]:
+        """Every sample, summed over its labels."""
+        counters: dict[str, float] = {}
+        for name, _, value in _SAMPLE.findall(self.get("/metrics")):
+            counters[name] = counters.get(name, 0.0) + float(value)
+        return counters
+
+    def cache_tokens(self, log: Path | None) -> int | None:
+        """Tokens that fit into the KV cache: what vLLM logged, or its blocks; ``None`` where neither is told."""
+        logged = _LOGGED.findall(log.read_text(errors="replace")) if log else []
+        if logged:
+            return int(logged[-1].replace(",", ""))
+        for name, labels, _ in _SAMPLE.findall(self.get("/metrics")):
+            if name == _CACHE:
+                told = dict(re.findall(r'(\w+)="(\d+)"', labels))
+                if "num_gpu_blocks" in told and "block_size" in told:
+                    return int(told["num_gpu_blocks"]) * int(told["block_size"])
+        return None
+
+    def _asked(self, method: str, path: str, body: str | None = None) -> str:
+        address = urlsplit(self.url)
+        secure = address.scheme == "https"
+        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+        connection = kind(address.hostname or "", address.port, timeout=60)
+        try:
+            connection.request(method, address.path.rstrip("/") + path, body, self._headers(body))
+            answer = connection.getresponse()
+            text = answer.read().decode(errors="replace")
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise ServeError(f"{self.url}{path} does not answer: {error!r}") from None
+        finally:
+            connection.close()
+        if answer.status != http.HTTPStatus.OK:
+            raise ServeError(f"{self.url}{path} answers {answer.status}: {text[:200]}")
+        return text
+
+    def _headers(self, body: str | None) -> dict[str, str]:
+        return self.headers if body is None else {**self.headers, "Content-Type": "application/json"}
+
+
+def resident(session: int) -> dict[str, float]:
+    """GiB of VmRSS: of stage 0's own processes, and of all of the server's.
+
+    vLLM titles its processes; the engine core and its workers are the first stage's. Where it has none of them, stage 0
+    is left out.
+    """
+    of_stage, of_all, found = 0.0, 0.0, False
+    for pid in session_members(session):
+        size = _resident(pid)
+        of_all += size
+        if _STAGE_0.search(_title(pid)):
+            of_stage, found = of_stage + size, True
+    return {**({"stage_0": round(of_stage, 3)} if found else {}), "all": round(of_all, 3)}
+
+
+def _title(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def _resident(pid: int) -> float:
+    try:
+        found = re.search(r"^VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    except OSError:
+        return 0.0
+    return int(found[1]) / 2**20 if found else 0.0

@@ -1,0 +1,151 @@
+"""A report as pictures: ratio by load with its range, throughput against concurrency, memory. PNG and SVG.
+
+matplotlib draws them; it comes with the extra ``bench`` and is imported here alone.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from omnicfg.bench.report import memory_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+KINDS: Final = ("png", "svg")
+_CONCURRENCY: Final = re.compile(r"_c\d+$")
+_SETTINGS: Final = {"svg.hashsalt": "omnicfg", "font.size": 9}
+
+Report = Mapping[str, Any]
+
+
+def draw(report: Report, folder: Path) -> list[Path]:
+    """Write every picture that the report has something for; the files. Raises ``ModuleNotFoundError``."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    mpl.use("agg")
+    files: list[Path] = []
+    folder.mkdir(parents=True, exist_ok=True)
+    with mpl.rc_context(_SETTINGS):
+        for name, picture in _PICTURES.items():
+            figure = Figure(figsize=(8, 4.5), layout="constrained")
+            if picture(report, figure):
+                files += _saved(figure, folder / name)
+    return files
+
+
+def _saved(figure: Figure, stem: Path) -> Iterator[Path]:
+    """Without a date in it, the same figures give the same file."""
+    for kind in KINDS:
+        path = stem.with_suffix(f".{kind}")
+        metadata = {"Date": None} if kind == "svg" else {"Software": None}
+        figure.savefig(path, dpi=150, metadata=metadata)
+        yield path
+
+
+def _ratio(report: Report, figure: Figure) -> bool:
+    """Change of requests per second against the baseline, a bar a load, with the range over the rounds."""
+    others = [arm for arm in report["arms"] if arm != report["baseline"]]
+    loads = [load for load in report["loads"] if any(_ratio_of(load, arm) for arm in others)]
+    if not loads:
+        return False
+    figure.set_size_inches(8, 1.2 + 0.28 * len(loads) * len(others))
+    axes = figure.add_subplot()
+    height = 0.8 / len(others)
+    for number, arm in enumerate(others):
+        told = [(row, _ratio_of(load, arm)) for row, load in enumerate(loads)]
+        known = [(row + number * height, ratio) for row, ratio in told if ratio]
+        middle = [ratio["median"] for _, ratio in known]
+        spread = [[r["median"] - r["low"] for _, r in known], [r["high"] - r["median"] for _, r in known]]
+        axes.barh([place for place, _ in known], [one - 1 for one in middle], height, label=arm)
+        axes.errorbar(
+            [one - 1 for one in middle],
+            [place for place, _ in known],
+            xerr=spread,
+            fmt="none",
+            ecolor="black",
+            capsize=2,
+        )
+        for (place, _), value in zip(known, middle, strict=True):
+            axes.annotate(f" {value - 1:+.1%}", (max(value - 1, 0), place), va="center", fontsize=7)
+    axes.set_yticks([row + 0.4 - height / 2 for row in range(len(loads))], [load["name"] for load in loads])
+    axes.invert_yaxis()
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.margins(x=0.15)
+    axes.set_xscale("symlog", linthresh=0.1)
+    _percent(axes)
+    axes.set_xlabel(f"requests per second against {report['baseline']}, median and range over rounds")
+    axes.legend(loc="lower right")
+    return True
+
+
+def _percent(axes: Axes) -> None:
+    from matplotlib.ticker import FuncFormatter, NullLocator
+
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:+.0%}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def _ratio_of(load: Mapping[str, Any], arm: str) -> Mapping[str, float] | None:
+    told: Mapping[str, float] | None = load["arms"].get(arm, {}).get("ratio")
+    return told
+
+
+def _concurrency(report: Report, figure: Figure) -> bool:
+    """Throughput against concurrency, for shapes of load that were measured at several."""
+    shapes: dict[str, list[Mapping[str, Any]]] = {}
+    for load in report["loads"]:
+        shapes.setdefault(_CONCURRENCY.sub("", load["name"]), []).append(load)
+    several = {shape: loads for shape, loads in shapes.items() if len({load["concurrency"] for load in loads}) > 1}
+    if not several:
+        return False
+    columns = min(3, len(several))
+    lines = math.ceil(len(several) / columns)
+    figure.set_size_inches(2.9 * columns + 0.5, 2.4 * lines + 0.4)
+    for number, (shape, loads) in enumerate(several.items(), 1):
+        axes = figure.add_subplot(lines, columns, number)
+        rising = sorted(loads, key=lambda load: int(load["concurrency"]))
+        for arm in report["arms"]:
+            points = [(load["concurrency"], load["arms"][arm]) for load in rising if arm in load["arms"]]
+            rates = [told["requests_per_second"] for _, told in points]
+            middle = [one["median"] for one in rates]
+            spread = [[r["median"] - r["low"] for r in rates], [r["high"] - r["median"] for r in rates]]
+            axes.errorbar([place for place, _ in points], middle, yerr=spread, marker="o", capsize=2, label=arm)
+        axes.set_title(shape)
+        axes.set_ylim(bottom=0)
+        axes.set_xticks(sorted({load["concurrency"] for load in loads}))
+    figure.axes[0].legend()
+    figure.supxlabel("concurrent requests")
+    figure.supylabel("requests per second")
+    return True
+
+
+def _memory(report: Report, figure: Figure) -> bool:
+    """What the arms take and hold: VmRSS of stage 0, tokens in the KV cache."""
+    told = [one for one in memory_of(report) if one[1] is not None or one[2] is not None]
+    if not told:
+        return False
+    arms = [arm for arm, _, _ in told]
+    left, right = figure.subplots(1, 2)
+    for axes, values, label, form in (
+        (left, [resident or 0 for _, _, resident in told], "VmRSS of stage 0 (GiB)", "%.2f"),
+        (right, [tokens or 0 for _, tokens, _ in told], "KV cache (tokens)", "{:,.0f}"),
+    ):
+        bars = axes.bar(arms, values, width=0.6)
+        axes.bar_label(bars, fmt=form)
+        axes.set_title(label)
+        axes.margins(y=0.15)
+    return True
+
+
+_PICTURES: Final[dict[str, Callable[[Report, Figure], bool]]] = {
+    "ratio": _ratio,
+    "concurrency": _concurrency,
+    "memory": _memory,
+}

@@ -1,0 +1,92 @@
+"""A server to be measured: one that is started for it, as ``omnicfg serve`` starts it, or one that runs already."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from omnicfg.bench.metrics import Watch
+from omnicfg.errors import ServeError
+from omnicfg.serve.launch import Launch
+from omnicfg.serve.runtime import private
+from omnicfg.serve.supervise import Address, death_signal, end_session
+
+START_S: Final = 900.0
+_STOP_S: Final = 40.0
+_POLL_S: Final = 0.2
+_SHOWN: Final = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that answers. ``session`` and ``log`` are those of one that was started here."""
+
+    watch: Watch
+    model: str
+    start_s: float | None = None
+    session: int | None = None
+    log: Path | None = None
+
+    @property
+    def url(self) -> str:
+        return self.watch.url
+
+
+@contextlib.contextmanager
+def started(
+    launch: Launch, address: Address, model: str, log: Path, waiting: Callable[[float], None]
+) -> Iterator[Server]:
+    """The launch, once it answers; at the end nothing of it is left. ``waiting`` is told the seconds so far.
+
+    Raises :class:`ServeError` with the end of its log where it does not come to answer.
+    """
+    launch.write_files()
+    with private(launch.directory) if launch.directory else contextlib.nullcontext(), log.open("w") as output:
+        began = time.monotonic()
+        try:
+            process = subprocess.Popen(
+                launch.command,
+                env=launch.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=death_signal(),  # noqa: PLW1509 - this process has a single thread when it starts a server
+            )
+        except OSError as error:
+            raise ServeError(f"`{launch.command[0]}` cannot be started: {error.strerror}") from error
+        try:
+            _wait(process, address, log, began, waiting)
+            yield Server(Watch(address.url), model, round(time.monotonic() - began, 1), process.pid, log)
+        finally:
+            _stop(process)
+
+
+def _wait(
+    process: subprocess.Popen[bytes], address: Address, log: Path, began: float, waiting: Callable[[float], None]
+) -> None:
+    while process.poll() is None:
+        if address.is_healthy():
+            return
+        passed = time.monotonic() - began
+        if passed > START_S:
+            raise ServeError(f"the server did not answer within {START_S:.0f} s", f"its own messages: {log}")
+        waiting(passed)
+        time.sleep(_POLL_S)
+    text = log.read_text(errors="replace")
+    raise ServeError(
+        f"the server ended before it answered (exit status {process.returncode}):\n{text[-_SHOWN:]}",
+        f"its own messages: {log}",
+    )
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_STOP_S)
+    end_session(process)

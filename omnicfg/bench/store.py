@@ -1,0 +1,95 @@
+"""What has been measured, on disk: one JSON file a measurement, written whole, so that an interrupted run resumes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from omnicfg.errors import UsageError
+from omnicfg.files import write_whole
+from omnicfg.report.json import dumps
+
+VERSION: Final = 1
+_SETUP: Final = "setup.json"
+_MEASURED: Final = "measurements"
+
+
+class Store:
+    """A folder of measurements and of what they were made with. Raises :class:`UsageError` for one of something else.
+
+    Arms and loads may be added later; those that are there have to be the same.
+    """
+
+    def __init__(self, folder: Path, setup: Mapping[str, Any]) -> None:
+        self.folder = folder
+        path = folder / _SETUP
+        merged = dict(setup)
+        if path.is_file():
+            merged = _merged(_read(path), setup, folder)
+        elif folder.is_dir() and any(folder.iterdir()):
+            raise UsageError(f"`{folder}` holds something else", "Name a new folder with `--out`.")
+        try:
+            for name in (_MEASURED, "logs", "scratch"):
+                (folder / name).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"`{folder}` cannot be made: {error.strerror}") from None
+        write_whole(path, dumps(merged))
+        self.setup = merged
+
+    @property
+    def scratch(self) -> Path:
+        """Where drivers may write on their way."""
+        return self.folder / "scratch"
+
+    def log(self, round_: int, arm: str) -> Path:
+        """Where the next server of a round and an arm logs."""
+        started = len(list((self.folder / "logs").glob(f"{round_}-{arm}-*.log")))
+        return self.folder / "logs" / f"{round_}-{arm}-{started + 1}.log"
+
+    def has(self, round_: int, arm: str, load: str) -> bool:
+        """Whether it has been measured."""
+        return self._path(round_, arm, load).is_file()
+
+    def keep(self, measurement: Mapping[str, Any]) -> None:
+        """Write a measurement."""
+        path = self._path(measurement["round"], measurement["arm"], measurement["load"])
+        write_whole(path, dumps(measurement))
+
+    def measurements(self) -> list[dict[str, Any]]:
+        """All measurements, by round, arm and load."""
+        found = [_read(path) for path in (self.folder / _MEASURED).glob("*.json")]
+        return sorted(found, key=lambda one: (one["round"], one["arm"], one["load"]))
+
+    def _path(self, round_: int, arm: str, load: str) -> Path:
+        return self.folder / _MEASURED / f"{round_}-{arm}-{load}.json"
+
+
+def _merged(before: Mapping[str, Any], now: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    differing = list(_differences(before, now))
+    if differing:
+        raise UsageError(
+            f"`{folder}` holds measurements of something else: {', '.join(differing)} differ",
+            "Name another folder with `--out`.",
+        )
+    return {**before, **{name: {**before[name], **now[name]} for name in ("arms", "loads")}}
+
+
+def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in now.items():
+        if name in ("arms", "loads"):
+            shared = before[name].keys() & value.keys()
+            yield from (f"{name[:-1]} {one}" for one in sorted(shared) if before[name][one] != value[one])
+        elif before.get(name) != value:
+            yield name
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        raise UsageError(f"`{path}` cannot be read as a measurement", "Delete it, and it is measured again.") from None
+    if not isinstance(document, dict):
+        raise UsageError(f"`{path}` holds no measurement", "Delete it, and it is measured again.")
+    return document

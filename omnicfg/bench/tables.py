@@ -1,0 +1,135 @@
+"""A report as tables: in columns for a terminal, in Markdown for a review, in the layout of the published figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from omnicfg.bench.report import memory_of
+from omnicfg.report.table import render_markdown, render_table
+from omnicfg.report.terminal import Style
+
+_TIMES: Final = ("ttft", "tpot", "ttfp")
+
+
+def text(report: Mapping[str, Any], style: Style, width: int | None) -> str:
+    """The report for a terminal."""
+    parts = [
+        f"{_title(report, arm)}\n" + render_table(rows, style, width, headers=_headers(report, arm))
+        for arm, rows in _tables(report)
+    ]
+    memory = render_table(list(_memory(report)), style, width, headers=_MEMORY)
+    return "\n".join([*parts, memory])
+
+
+def markdown(report: Mapping[str, Any]) -> str:
+    """The report for a review: what was measured, where and how, then the tables."""
+    parts = [f"# {report['profile']}: {', '.join(report['arms'])}\n\n{_about(report)}"]
+    parts += [
+        f"## {_title(report, arm)}\n\n" + render_markdown(rows, _headers(report, arm)) for arm, rows in _tables(report)
+    ]
+    parts.append("## Memory\n\n" + render_markdown(_memory(report), _MEMORY))
+    return "\n".join(parts)
+
+
+def _tables(report: Mapping[str, Any]) -> Iterator[tuple[str, list[list[str]]]]:
+    others = [arm for arm in report["arms"] if arm != report["baseline"]]
+    for arm in others or [report["baseline"]]:
+        rows = [_row(load, report["baseline"], arm) for load in report["loads"] if arm in load["arms"]]
+        if rows:
+            yield arm, rows
+
+
+def _title(report: Mapping[str, Any], arm: str) -> str:
+    return arm if arm == report["baseline"] else f"{arm} against {report['baseline']}"
+
+
+def _headers(report: Mapping[str, Any], arm: str) -> list[str]:
+    return [
+        "bench",
+        "stage-0 hit",
+        f"{report['baseline']} (req/s)",
+        arm,
+        "per-round range",
+        "TTFT",
+        "TPOT",
+        "TTFP",
+        "notes",
+    ]
+
+
+def _row(load: Mapping[str, Any], baseline: str, arm: str) -> list[str]:
+    ours, base = load["arms"][arm], load["arms"].get(baseline)
+    ratio = ours["ratio"]
+    return [
+        load["name"],
+        hits(ours["hit_rate"]),
+        "" if base is None else rate(base["requests_per_second"]["median"]),
+        change(ratio["median"]) if ratio else "" if arm == baseline else rate(ours["requests_per_second"]["median"]),
+        f"{change(ratio['low'])} .. {change(ratio['high'])}" if ratio else "",
+        *(_time(ours, name) for name in _TIMES),
+        ", ".join(_notes(ours, base)),
+    ]
+
+
+def _notes(ours: Mapping[str, Any], base: Mapping[str, Any] | None) -> Iterator[str]:
+    rounds = min(ours["rounds"], base["rounds"]) if base else ours["rounds"]
+    yield f"{rounds} round{'' if rounds == 1 else 's'}"
+    errors = ours["errors"] + (base["errors"] if base and base is not ours else 0)
+    if errors:
+        yield f"{errors} errors"
+
+
+def _time(ours: Mapping[str, Any], name: str) -> str:
+    value, ratio = ours[f"{name}_ms"], ours[f"{name}_ratio"]
+    if value is None:
+        return ""
+    shown = f"{value:.1f} ms"
+    return shown if ratio is None else f"{shown} ({change(ratio)})"
+
+
+def hits(spread: Mapping[str, float] | None) -> str:
+    """A hit rate, or the range of several."""
+    if spread is None:
+        return ""
+    low, high = f"{spread['low']:.1%}", f"{spread['high']:.1%}"
+    return low if low == high else f"{low} .. {high}"
+
+
+def change(ratio: float) -> str:
+    """A ratio as the published figures have it: 1.057 is +5.7%."""
+    return f"{ratio - 1:+.1%}"
+
+
+def rate(value: float) -> str:
+    """Requests per second with four digits that mean something."""
+    return f"{value:.4g}" if value < 1000 else f"{value:.0f}"
+
+
+_MEMORY: Final = ("arm", "KV cache (tokens)", "VmRSS of stage 0 (GiB)")
+
+
+def _memory(report: Mapping[str, Any]) -> Iterator[list[str]]:
+    for arm, tokens, resident in memory_of(report):
+        yield [arm, "" if tokens is None else f"{tokens:,}", "" if resident is None else f"{resident:.2f}"]
+
+
+def _about(report: Mapping[str, Any]) -> str:
+    lines = [
+        f"- made {report['made']} with `{report['command']}`",
+    ]
+    known = ", ".join(f"{name} {report[name]}" for name in ("model", "pipeline", "platform", "engine", "driver"))
+    lines.append(f"- {known}")
+    for name, arm in report["arms"].items():
+        settings = ", ".join(f"`{setting}`" for setting in arm["settings"]) or "the profile as it is"
+        lines.append(f"- arm {name}: {settings}{'; the first stage alone' if arm['alone'] else ''}")
+    for machine in report["machines"]:
+        versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items() if version)
+        devices = ", ".join(machine["gpus"]) or f"{machine['cores']} cores of {machine['cpu']}"
+        lines.append(f"- on {devices}; {machine['system']}; {versions}")
+    lines.append(
+        "- every arm of every round on a fresh server, warmed up; the order of arms turns from round to round; a ratio "
+        "is of two measurements of one round, its median and range over the rounds; times are means, "
+        "in brackets against the baseline"
+    )
+    return "\n".join(lines) + "\n"

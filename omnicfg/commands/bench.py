@@ -1,0 +1,306 @@
+"""``omnicfg bench``: what a setting costs and gives, measured on this machine."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from omnicfg.commands._options import OVERLAYS, PIPELINE, SETTINGS, profile_names
+from omnicfg.commands.serve import MODEL, PLATFORM
+from omnicfg.errors import UsageError
+from omnicfg.parser import Argument, Option
+
+if TYPE_CHECKING:
+    from omnicfg.bench.arms import Arm
+    from omnicfg.bench.loads import Load
+    from omnicfg.bench.setting import Subject
+
+HELP = "Measure a prefix cache (`bench prefix-cache PROFILE`), or compare two reports (`bench compare A B`)."
+
+_ACTIONS: Final = ("prefix-cache", "compare")
+
+
+def load_names() -> Iterable[str]:
+    """The shipped loads, for a shell to complete."""
+    from omnicfg.bench.loads import WARM, read_loads, tables
+
+    return dict.fromkeys(load.name for path in tables().values() for load in read_loads(path) if load.name != WARM)
+
+
+ACTION = Annotated[str, Argument("ACTION", help="prefix-cache, or compare.", words=lambda: _ACTIONS)]
+THINGS = Annotated[
+    list[str],
+    Argument(
+        "PROFILE|REPORT",
+        help="prefix-cache: a profile. compare: two reports (files, folders of --out, or h20, as published).",
+        words=profile_names,
+    ),
+]
+LOADS = Annotated[
+    list[str] | None, Option("--loads", metavar="NAME", help="Only this load; repeatable.", words=load_names)
+]
+QUICK = Annotated[bool, Option("--quick", help="Small loads, for a machine without a GPU.")]
+LOADS_FILE = Annotated[
+    Path | None, Option("--loads-file", metavar="CSV", help="Loads of your own; where it is not the published ones.")
+]
+ARMS = Annotated[
+    list[str] | None,
+    Option(
+        "--arm",
+        metavar="NAME[:KEY=VALUE,...]",
+        help="A plan to measure, the first one the baseline; repeatable. Else off and on, the prefix cache of stage 0.",
+    ),
+]
+ROUNDS = Annotated[int, Option("--rounds", metavar="N", min=1, max=1000, help="How often every arm is measured.")]
+ENGINE = Annotated[
+    str, Option("--engine", choices=("bundled", "vllm-omni"), help="omnicfg's own, or an installed vLLM-Omni.")
+]
+URL = Annotated[
+    str | None, Option("--url", metavar="URL", help="A server that runs already, as the one arm of this call.")
+]
+API_KEY = Annotated[
+    str | None, Option("--api-key", envvar="OMNICFG_API_KEY", help="What the server at --url wants to be sent.")
+]
+DRIVER = Annotated[
+    str, Option("--driver", choices=("own", "vllm-bench"), help="Who sends requests: omnicfg, or `vllm bench serve`.")
+]
+OUT = Annotated[
+    Path, Option("--out", metavar="DIR", help="Where measurements are kept; what is there is not measured again.")
+]
+SECONDS = Annotated[
+    int | None,
+    Option("--seconds", metavar="N", min=1, max=10_000_000, help="Time for this call; the next one goes on."),
+]
+FORMAT = Annotated[str, Option("--format", choices=("text", "json", "markdown"), help="How to print the report.")]
+
+
+def run(
+    action: ACTION,
+    things: THINGS = [],  # noqa: B006  # never changed
+    model: MODEL = None,
+    loads: LOADS = None,
+    quick: QUICK = False,
+    loads_file: LOADS_FILE = None,
+    arms: ARMS = None,
+    rounds: ROUNDS = 3,
+    engine: ENGINE = "bundled",
+    url: URL = None,
+    api_key: API_KEY = None,
+    driver: DRIVER = "own",
+    out: OUT = Path("bench"),
+    seconds: SECONDS = None,
+    platform: PLATFORM = "cuda",
+    overlays: OVERLAYS = None,
+    settings: SETTINGS = None,
+    pipeline: PIPELINE = None,
+    format: FORMAT = "text",
+) -> int:
+    """0 where all is measured, 1 where the profile has errors, requests failed, or time was up before the end."""
+    if action not in _ACTIONS:
+        from omnicfg.near import did_you_mean
+
+        raise UsageError(f"`omnicfg bench` cannot `{action}`", did_you_mean(action, _ACTIONS))
+    if action == "compare":
+        return _compare(things, format)
+    from omnicfg.bench import setting
+    from omnicfg.bench.campaign import Campaign
+    from omnicfg.bench.drivers import driver as driver_of
+    from omnicfg.bench.loads import chosen, warm_up
+    from omnicfg.bench.progress import Progress
+    from omnicfg.bench.prompts import Vocabulary
+    from omnicfg.bench.store import Store
+
+    profile = _one_profile(action, things)
+    subjects = _subjects(profile, _arms(arms, url), platform, overlays, settings, pipeline, model, engine, url)
+    if subjects is None:
+        return 1
+    first = subjects[0].request
+    table = _table(first.plan.pipeline, quick, loads_file)
+    wanted = chosen(table, loads or ())
+    sender = driver_of(driver)
+    measured = _fitting(wanted, subjects, sender.ANSWERS)
+    setting.require(subjects)
+    directory = _directory(first.model_name, first.model)
+    campaign = Campaign(
+        subjects,
+        measured,
+        warm_up(table),
+        rounds,
+        sender,
+        Vocabulary.of(directory, first.config or {}),
+        directory,
+        Store(out, _setup(subjects, measured, driver)),
+        Progress(),
+        api_key,
+        seconds,
+    )
+    return _told(campaign, format)
+
+
+def _compare(names: list[str], format: str) -> int:
+    """Two reports side by side; what only one has is told on standard error."""
+    if len(names) != 2:
+        raise UsageError("`omnicfg bench compare` takes two reports", "`omnicfg bench compare bench/report.json h20`.")
+    from omnicfg.bench import comparison
+    from omnicfg.report.json import dumps
+    from omnicfg.report.table import render_markdown, render_table
+    from omnicfg.report.terminal import Style, has_colour, width_of
+
+    left, right = comparison.reports(*names)
+    headers, rows = comparison.headers(left, right), list(comparison.rows(left, right))
+    for name, only in zip(names, comparison.alone(left, right), strict=True):
+        if only:
+            print(f"omnicfg bench: only {name} has {', '.join(only)}", file=sys.stderr)
+    if not rows:
+        raise UsageError("the two reports have no load in common")
+    if format == "json":
+        sys.stdout.write(dumps([dict(zip(headers, row, strict=True)) for row in rows]))
+    elif format == "markdown":
+        sys.stdout.write(f"A: {left['profile']}. B: {right['profile']}.\n\n" + render_markdown(rows, headers))
+    else:
+        print(f"A: {left['profile']}\nB: {right['profile']}")
+        sys.stdout.write(render_table(rows, Style(has_colour(sys.stdout)), width_of(sys.stdout), headers=headers))
+    return 0
+
+
+def _one_profile(action: str, things: list[str]) -> str:
+    if len(things) != 1:
+        raise UsageError(
+            f"`omnicfg bench {action}` takes one profile, and {len(things)} are named",
+            "`omnicfg profiles` lists the shipped names.",
+        )
+    return things[0]
+
+
+def _arms(words: list[str] | None, url: str | None) -> tuple[Arm, ...]:
+    from omnicfg.bench.arms import PREFIX_CACHE, parse_arms
+
+    arms = parse_arms(words) if words else PREFIX_CACHE
+    if url is None:
+        return arms
+    if words is None or len(arms) != 1:
+        raise UsageError(
+            "`--url` is one arm, and needs its name",
+            "`--url http://127.0.0.1:8091 --arm off`, then the other server with `--arm on` and the same `--out`.",
+        )
+    return arms
+
+
+def _subjects(
+    profile: str,
+    arms: tuple[Arm, ...],
+    platform: str,
+    overlays: list[Path] | None,
+    settings: list[str] | None,
+    pipeline: str | None,
+    model: str | None,
+    engine: str,
+    url: str | None,
+) -> list[Subject] | None:
+    """The arms with their checked plans; ``None`` where one has errors."""
+    from omnicfg import models
+    from omnicfg.bench.setting import HOST, subject
+    from omnicfg.commands._serving import checked_plan, checkpoint_of, config_of, default_model
+    from omnicfg.compiler import check_platform
+    from omnicfg.serve.launch import Request
+
+    check_platform(platform)
+    subjects: list[Subject] = []
+    for arm in arms:
+        told = [*(settings or []), *arm.settings]
+        plan = checked_plan(profile, platform, overlays or [], told, pipeline, model, engine)
+        if plan is None:
+            print(f"omnicfg bench: arm {arm.name} is not measured, since its plan has errors", file=sys.stderr)
+            return None
+        reference = model or default_model(plan.pipeline)
+        checkpoint = str(models.materialize(reference)) if models.is_builtin(reference) else checkpoint_of(reference)
+        config = config_of(reference, checkpoint, plan)
+        name = Path(reference).name if Path(checkpoint).is_dir() else reference
+        request = Request(plan, checkpoint, name.removeprefix(models.PREFIX), HOST, 0, config=config)
+        subjects.append(subject(arm, request, engine, url))
+    return subjects
+
+
+def _table(pipeline: str, quick: bool, file: Path | None) -> tuple[Load, ...]:
+    from omnicfg.bench import loads
+
+    if quick and file is not None:
+        raise UsageError("`--quick` and `--loads-file` contradict each other", "Give one of them.")
+    if file is not None:
+        return loads.read_loads(file)
+    return loads.quick() if quick else loads.shipped(pipeline)
+
+
+def _fitting(wanted: tuple[Load, ...], subjects: list[Subject], answers: frozenset[str]) -> tuple[Load, ...]:
+    """The loads that some arm can take; of the others it is told why not."""
+    fitting = []
+    for load in wanted:
+        reasons = {subject.name: subject.unfit(load, answers) for subject in subjects}
+        for arm, reason in reasons.items():
+            if reason is not None:
+                print(f"omnicfg bench: {load.name} is not measured with arm {arm}: {reason}", file=sys.stderr)
+        if None in reasons.values():
+            fitting.append(load)
+    if not fitting:
+        raise UsageError("there is nothing to measure", "`--quick` has small loads, `--loads-file` takes your own.")
+    return tuple(fitting)
+
+
+def _directory(name: str, model: str) -> Path:
+    if not Path(model).is_dir():
+        raise UsageError(
+            f"prompts are made of a model's token ids, and `{name}` is no directory here",
+            "download the model and name its directory with `--model`",
+        )
+    return Path(model)
+
+
+def _setup(subjects: list[Subject], loads: tuple[Load, ...], driver: str) -> dict[str, Any]:
+    """What measurements have to share to be compared; the command is only told."""
+    first = subjects[0]
+    plan = first.request.plan
+    return {
+        "kind": "prefix-cache",
+        "profile": Path(plan.profile).name,
+        "pipeline": plan.pipeline,
+        "platform": plan.platform,
+        "model": first.request.model_name,
+        "engine": first.engine if first.url is None else "running server",
+        "driver": driver,
+        "arms": {
+            one.name: {"settings": list(one.arm.settings), "alone": one.arm.alone, "plan": one.digest}
+            for one in subjects
+        },
+        "loads": {load.name: load.to_dict() for load in loads},
+    }
+
+
+def _command() -> str:
+    """This call's command line, without a key that is in it."""
+    words = ["omnicfg", *sys.argv[1:]]
+    for index, word in enumerate(words):
+        if words[index - 1] == "--api-key" or word.startswith("--api-key="):
+            words[index] = "--api-key=***" if "=" in word else "***"
+    return shlex.join(words)
+
+
+def _told(campaign: Any, format: str) -> int:
+    """Measures, then writes the report and prints it."""
+    from omnicfg.bench.interrupt import interruptible
+    from omnicfg.bench.report import report_of
+    from omnicfg.bench.written import show, write
+
+    try:
+        with interruptible():
+            complete = campaign.run()
+    finally:
+        campaign.progress.end()
+        report = report_of(campaign.store.setup, campaign.store.measurements(), _command())
+        write(campaign.store.folder, report)
+    show(report, format)
+    if not complete:
+        print("omnicfg bench: time is up: the same command again goes on", file=sys.stderr)
+    return int(not complete or any(one["errors"] for one in report["measurements"]))

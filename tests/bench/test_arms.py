@@ -1,0 +1,39 @@
+"""Arms: how they are written, and what is wrong with them."""
+
+from __future__ import annotations
+
+import pytest
+
+from omnicfg.bench.arms import Arm, parse_arms
+from omnicfg.errors import UsageError
+
+
+def test_arms_are_names_with_settings() -> None:
+    words = ["off:stages.0.enable_prefix_caching=false,dtype=float32", "on", "plain:stages=0"]
+    assert parse_arms(words) == (
+        Arm("off", ("stages.0.enable_prefix_caching=false", "dtype=float32")),
+        Arm("on"),
+        Arm("plain", (), alone=True),
+    )
+
+
+@pytest.mark.parametrize("value", ['"0,1"', '{"a": 1, "b": 2}', "[1,2]"])
+def test_commas_inside_a_value_stay_there(value: str) -> None:
+    assert parse_arms([f"a:stages.0.x={value},stages.0.y=1"])[0].settings == (f"stages.0.x={value}", "stages.0.y=1")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["a b"], "`a b` is no name"),
+        ([""], "`` is no name"),
+        (["../a"], "is no name"),
+        (["a", "a:x=1"], "arm `a` is there twice"),
+        (["a:x"], "`x` sets nothing"),
+        (["a:"], "`` sets nothing"),
+        (["a:stages=1"], "`stages=1`"),
+    ],
+)
+def test_what_is_no_arm(words: list[str], message: str) -> None:
+    with pytest.raises(UsageError, match=message.replace("(", r"\(")):
+        parse_arms(words)

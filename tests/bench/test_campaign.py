@@ -1,0 +1,216 @@
+"""The method, with fake servers: fresh ones, in turning order, resumed where they were left, errors counted."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import omnicfg
+from omnicfg.bench import campaign as module
+from omnicfg.bench.arms import Arm
+from omnicfg.bench.campaign import Campaign
+from omnicfg.bench.drivers import driver
+from omnicfg.bench.loads import Load
+from omnicfg.bench.progress import Progress
+from omnicfg.bench.prompts import Vocabulary
+from omnicfg.bench.report import report_of
+from omnicfg.bench.setting import Subject
+from omnicfg.bench.store import Store
+from omnicfg.errors import ServeError, UsageError
+from omnicfg.serve.launch import Launch, Request
+from omnicfg.serve.machine import Machine
+from tests.bench.fake_openai import FakeOpenAI
+
+pytest.importorskip("aiohttp")
+pytest.importorskip("numpy")
+
+SERVER = Path(__file__).with_name("fake_openai.py")
+COLD = Load("COLD", 0, 40, 3, 0.0, 1, "text", 2, 6, 1)
+SHARED = Load("SHARED", 32, 8, 3, 0.0, 1, "text", 2, 8, 2)
+WARM = Load("warm", 0, 40, 3, 0.0, 1, "text", 2, 4, 3)
+
+
+@dataclass(frozen=True)
+class FakeSubject(Subject):
+    """Starts the fake server; the arm's name is its behaviour."""
+
+    def launch(self, request: Request, machine: Machine, speech: bool) -> Launch:
+        return Launch((sys.executable, str(SERVER), str(request.port), self.arm.name))
+
+
+def subject(name: str, **changes: Any) -> FakeSubject:
+    plan = omnicfg.resolve("tiny_omni")
+    return FakeSubject(Arm(name), Request(plan, "model", "fake", "127.0.0.1", 0, config={}), "bundled", **changes)
+
+
+def setup(arms: list[Subject], loads: tuple[Load, ...]) -> dict[str, Any]:
+    named = ("profile", "pipeline", "platform", "model", "engine", "driver")
+    return {
+        **dict.fromkeys(named, "x"),
+        "arms": {one.name: {"settings": [], "alone": False, "plan": one.digest} for one in arms},
+        "loads": {load.name: load.to_dict() for load in loads},
+    }
+
+
+def campaign(out: Path, *arms: Subject, rounds: int = 2, loads: tuple[Load, ...] = (COLD, SHARED)) -> Campaign:
+    store = Store(out, setup(list(arms), loads))
+    progress = Progress(StringIO())
+    return Campaign(list(arms), loads, WARM, rounds, driver("own"), Vocabulary(1000), out, store, progress)
+
+
+def order(one: Campaign) -> list[tuple[int, str]]:
+    return [(session.round, session.subject.name) for session in one._sessions()]
+
+
+def test_every_arm_of_every_round_has_a_fresh_server_and_the_order_turns(tmp_path: Path) -> None:
+    made = campaign(tmp_path / "out", subject("off"), subject("on"))
+    assert order(made) == [(1, "off"), (1, "on"), (2, "on"), (2, "off")]
+    assert made.run()
+    assert sorted(path.name for path in (tmp_path / "out/logs").iterdir()) == [
+        "1-off-1.log",
+        "1-on-1.log",
+        "2-off-1.log",
+        "2-on-1.log",
+    ]
+    measured = made.store.measurements()
+    assert len(measured) == 8
+    assert all(one["server"]["start_s"] > 0 and one["errors"] == 0 for one in measured)
+    assert order(made) == []
+
+
+def test_hits_are_what_the_counters_moved_by_during_the_load(tmp_path: Path) -> None:
+    made = campaign(tmp_path / "out", subject("off"), subject("on"), rounds=1)
+    made.run()
+    rates = {(one["arm"], one["load"]): (one["queried_tokens"], one["hit_rate"]) for one in made.store.measurements()}
+    assert rates == {
+        ("off", "COLD"): (240, 0.0),
+        ("off", "SHARED"): (320, 0.0),
+        ("on", "COLD"): (240, 0.0),
+        ("on", "SHARED"): (320, 0.7),
+    }
+
+
+def test_the_cache_and_the_memory_are_told(tmp_path: Path) -> None:
+    made = campaign(tmp_path / "out", subject("off"), rounds=1, loads=(COLD,))
+    made.run()
+    [one] = made.store.measurements()
+    assert one["cache_tokens"] == 1600
+    assert one["resident_gib"]["all"] > 0.001
+
+
+def test_what_is_there_is_not_measured_again(tmp_path: Path) -> None:
+    made = campaign(tmp_path / "out", subject("off"), subject("on"), rounds=1)
+    made.run()
+    (tmp_path / "out/measurements/1-on-SHARED.json").unlink()
+    again = campaign(tmp_path / "out", subject("off"), subject("on"), rounds=1)
+    assert [(session.subject.name, [load.name for load in session.loads]) for session in again._sessions()] == [
+        ("on", ["SHARED"])
+    ]
+    assert again.run()
+    assert (tmp_path / "out/logs/1-on-2.log").is_file()
+    assert not (tmp_path / "out/logs/1-off-2.log").exists()
+
+
+def test_a_load_for_which_no_time_is_left_is_not_begun(tmp_path: Path) -> None:
+    made = campaign(tmp_path / "out", subject("off"))
+    made.seconds = 1.0  # the first guess is more
+    assert not made.run()
+    assert list((tmp_path / "out/logs").iterdir()) == []
+    made.forecast.started(0.1)
+    made.forecast.measured(COLD, 0.1)
+    made.forecast.measured(SHARED, 500.0)
+    made.seconds = 100.0
+    assert not made.run()
+    assert [one["load"] for one in made.store.measurements()] == ["COLD"]
+
+
+def test_another_plan_under_the_same_name_is_refused_and_a_new_arm_is_not(tmp_path: Path) -> None:
+    campaign(tmp_path / "out", subject("off"))
+    campaign(tmp_path / "out", subject("on"))
+    assert list(Store(tmp_path / "out", setup([], ())).setup["arms"]) == ["off", "on"]
+    other = replace(subject("off"), engine="vllm-omni")
+    with pytest.raises(UsageError, match="something else: arm off differ"):
+        campaign(tmp_path / "out", other)
+    with pytest.raises(UsageError, match="load COLD differ"):
+        campaign(tmp_path / "out", subject("off"), loads=(replace(COLD, seed=9),))
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "letter").write_text("dear")
+    with pytest.raises(UsageError, match="holds something else"):
+        campaign(tmp_path, subject("off"))
+
+
+def test_a_measurement_that_is_broken_is_told(tmp_path: Path) -> None:
+    made = campaign(tmp_path / "out", subject("off"))
+    (tmp_path / "out/measurements/1-off-COLD.json").write_text("{")
+    with pytest.raises(UsageError, match="cannot be read as a measurement"):
+        made.run()
+
+
+def test_a_server_that_does_not_start_ends_it_with_its_last_words(tmp_path: Path) -> None:
+    made = campaign(tmp_path / "out", subject("dies-early"))
+    with pytest.raises(ServeError, match=r"exit status 3[^$]*out of memory"):
+        made.run()
+
+
+def test_a_server_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("omnicfg.bench.server.START_S", 0.5)
+    with pytest.raises(ServeError, match="did not answer"):
+        campaign(tmp_path / "out", subject("never-ready")).run()
+
+
+def test_a_server_that_dies_under_a_load_ends_it_and_keeps_what_was_measured(tmp_path: Path) -> None:
+    made = campaign(tmp_path / "out", subject("dies"), rounds=1)
+    with pytest.raises(ServeError, match="/metrics does not answer"):
+        made.run()
+    assert made.store.measurements() == []
+
+
+def test_a_running_server_is_measured_as_it_is(tmp_path: Path) -> None:
+    with FakeOpenAI() as fake:
+        made = campaign(tmp_path / "out", subject("off", url=fake.url), rounds=1)
+        assert made.run()
+    [cold, _] = made.store.measurements()
+    assert (cold["server"], cold["resident_gib"], cold["cache_tokens"]) == ({"start_s": None, "log": None}, None, 1600)
+    assert {body["model"] for body in fake.asked} == {"fake"}
+
+
+def test_loads_that_an_arm_cannot_take_are_left_out(tmp_path: Path) -> None:
+    long = replace(COLD, name="LONG", own_tokens_mean=2046)
+    arm = subject("off")
+    assert arm.unfit(long, frozenset({"text"})) == "a request takes 2049 tokens, the context 2048"
+    assert arm.unfit(replace(COLD, answer="speech"), frozenset({"text"})) == "the driver sends no request for speech"
+    assert arm.unfit(COLD, frozenset({"text"})) is None
+    made = campaign(tmp_path / "out", arm, loads=(long, COLD), rounds=1)
+    assert made.run()
+    assert [one["load"] for one in made.store.measurements()] == ["COLD"]
+
+
+def test_a_report_of_what_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "machine_facts", lambda: {"gpus": []})
+    made = campaign(tmp_path / "out", subject("off"), subject("on"))
+    made.run()
+    report = report_of(made.store.setup, made.store.measurements(), "omnicfg bench")
+    assert report["machines"] == [{"gpus": []}]
+    shared = report["loads"][1]["arms"]
+    assert shared["on"]["hit_rate"] == {"median": 0.7, "low": 0.7, "high": 0.7}
+    assert shared["on"]["rounds"] == 2
+    assert shared["off"]["ratio"] is None
+    assert shared["on"]["ratio"]["low"] <= shared["on"]["ratio"]["median"] <= shared["on"]["ratio"]["high"]
+
+
+def test_lines_and_time_left_are_told(tmp_path: Path) -> None:
+    made = campaign(tmp_path / "out", subject("refuses"), rounds=1)
+    made.run()
+    told = made.progress._stream.getvalue()  # type: ignore[attr-defined]
+    header, cold, shared = told.splitlines()
+    assert header.split()[:4] == ["round", "arm", "load", "hit"]
+    assert cold.split()[:4] == ["1", "refuses", "COLD", "0.0%"]
+    assert cold.endswith("2 ERRORS")
+    assert "0 s" in shared
