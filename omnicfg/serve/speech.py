@@ -34,6 +34,16 @@ _CHUNKS: Final = {
 _WINDOWS: Final = 4
 """Chunks that one request may be ahead of its client."""
 _DEFAULT_LIMIT: Final = 8
+_ENGINE_ARGS: Final = (
+    "compilation_config",
+    "enforce_eager",
+    "gpu_memory_utilization",
+    "kv_cache_memory_bytes",
+    "max_num_batched_tokens",
+    "moe_backend",
+    "tensor_parallel_size",
+)
+"""What an executor that is an engine of vLLM's takes from the plan as it is."""
 _FIRST_STALL_S: Final = 60.0
 
 
@@ -133,6 +143,7 @@ def _options(request: Request, stage: StagePlan, machine: Machine) -> StageOptio
         threads=max(1, (os.cpu_count() or 1) // 4) if machine.serves_on_cpu else None,
         async_chunk=bool(stage.arg("async_chunk")),
         sampling=stage.extras.value("default_sampling_params") or {},
+        engine_args={name: engine_args[name] for name in _ENGINE_ARGS if engine_args.get(name) is not None},
         chunk=chunk,
         first_chunk=frames.get("first_chunk", chunk),
         context=frames.get("context", 0),

@@ -74,6 +74,7 @@ def test_the_plan_says_how_stages_sample_and_how_many_they_serve(tmp_path: Path)
     assert options.limit == 3
     assert options.sampling["temperature"] == 0.9
     assert options.async_chunk
+    assert options.engine_args == {"enforce_eager": True, "gpu_memory_utilization": 0.1}
 
 
 def test_each_stage_sees_its_own_devices(tmp_path: Path) -> None:

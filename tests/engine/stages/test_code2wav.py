@@ -75,6 +75,17 @@ def test_chunks_make_the_same_wave_as_the_whole(
         assert np.abs(got - wanted).max() < 1e-4
 
 
+def test_batches_that_are_filled_up_for_a_graph_make_the_same_wave(
+    model: Path, codes: list[Any], waves: list[Any]
+) -> None:
+    """As on CUDA, but computed here: a graph has one size, so requests and frames are added that nobody reads."""
+    executor: Any = make("code2wav", options(model, "code2wav", first_chunk=4, chunk=10))
+    executor._on_gpu = True
+    for got, wanted in zip(decode(executor, codes[:5]), waves[:5], strict=True):
+        assert got.shape == wanted.shape
+        assert np.abs(got - wanted).max() < 1e-4
+
+
 def test_less_context_than_convolutions_see_is_not_taken(model: Path, codes: list[Any], waves: list[Any]) -> None:
     """The negative control: with fewer frames in front of a chunk, the comparison above would fail."""
     executor: Any = make("code2wav", options(model, "code2wav", first_chunk=4, chunk=5, context=0))
