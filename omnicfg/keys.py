@@ -8,7 +8,7 @@ from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from omnicfg.catalog.upstream import Field, deploy_schema
+from omnicfg.catalog.upstream import Field, deploy_schema, pipelines
 from omnicfg.catalog.vllm_args import arg_types, config_args, config_class, known_engine_args
 from omnicfg.rule import DEFAULT_ENGINE, Subject
 from omnicfg.tree import Mapping, Node, Scalar, Sequence
@@ -36,7 +36,8 @@ class Block:
 
 def blocks_of(document: Mapping, subject: Subject) -> Iterator[Block]:
     """Every block of a file, in the order in which it is written; blocks of a wrong shape are left out."""
-    yield Block(document, "profile", "the profile", _profile_keys(), _deploy_types())
+    types = _profile_types(subject.vllm_version, subject.pipeline)
+    yield Block(document, "profile", "the profile", _profile_keys(), types)
     for key, node in document.items.items():
         if key == "stages":
             yield from _stage_blocks(node, subject, None)
@@ -209,14 +210,36 @@ def _duplex_types() -> MappingOf[str, ValueType]:
 def _stage_types(version: str, kind: str | None) -> MappingOf[str, ValueType]:
     """Types of stage keys: the deploy schema's own, and vLLM's for the engine args beyond it.
 
-    A diffusion stage takes one of a few words for some that the schema calls text.
+    Some that the schema calls text are one of a few words: to a diffusion stage, and to vLLM, which runs the others.
     """
     schema = deploy_schema()
     own = _types(schema.stage_fields)
     wide = {name: type_ for name, type_ in _deploy_types().items() if name in schema.pipeline_wide}
     choices = schema.diffusion_choices if kind == "diffusion" else {}
     words = {name: ValueType(frozenset({"str", "none"}), words) for name, words in choices.items()}
-    return {**arg_types(version), **wide, **own, **words}
+    vllm = arg_types(version)
+    narrow = {} if kind in ("diffusion", None) else _narrowed({**wide, **own}, vllm)
+    return {**vllm, **wide, **own, **words, **narrow}
+
+
+def _narrowed(types: MappingOf[str, ValueType], vllm: MappingOf[str, ValueType]) -> dict[str, ValueType]:
+    """Those that may be any text by their declaration, and only one of a few words by vLLM's."""
+    return {
+        name: ValueType(type_.kinds, vllm[name].choices, vllm[name].spellings)
+        for name, type_ in types.items()
+        if "str" in type_.kinds and not type_.choices and name in vllm and vllm[name].choices
+    }
+
+
+@functools.cache
+def _profile_types(version: str, pipeline: str | None) -> MappingOf[str, ValueType]:
+    """Types of the top level. What holds for every stage is what vLLM takes, where vLLM runs them all."""
+    own = _deploy_types()
+    kinds = {stage["execution_type"] for stage in pipelines()[pipeline]["stages"]} if pipeline else {"diffusion"}
+    if "diffusion" in kinds:
+        return own
+    wide = {name: own[name] for name in deploy_schema().pipeline_wide}
+    return {**own, **_narrowed(wide, arg_types(version))}
 
 
 @functools.cache

@@ -16,6 +16,21 @@ from omnicfg.tree import Mapping, Node, plain
 
 MAX_REPLICAS: Final = 4096  # more than one server ever runs; above it nothing is placed
 _MAX_DIGITS: Final = 6
+PARALLEL_SIZES: Final = (
+    "tensor_parallel_size",
+    "pipeline_parallel_size",
+    "data_parallel_size",
+    "data_parallel_size_local",
+    "nnodes",
+    "ulysses_degree",
+    "ring_degree",
+    "allgather_degree",
+    "cfg_parallel_size",
+    "use_hsdp",
+    "hsdp_shard_size",
+    "hsdp_replicate_size",
+)
+"""Every setting that says how many devices a stage needs."""
 
 
 @dataclass(frozen=True)

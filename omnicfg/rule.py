@@ -17,7 +17,7 @@ from omnicfg.diagnostics import Diagnostic, Fix, Severity
 from omnicfg.passes.override import Override, document_of
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.registry import modules_of
-from omnicfg.tree import Mapping, Mark
+from omnicfg.tree import Mapping, Mark, Node
 
 if TYPE_CHECKING:
     from omnicfg.edits import Text
@@ -100,6 +100,13 @@ class Subject:
         from omnicfg.losses import Losses
 
         return Losses(self.profile, tuple(self.overrides))
+
+    def topmost(self, *settings: Node | None) -> Node:
+        """Of settings that do not go together, the one that was written nearest the top; the first of equals.
+
+        Whoever wrote that one made them clash: a base may be right by itself.
+        """
+        return max((setting for setting in settings if setting is not None), key=self.losses.rank)
 
     @property
     def vllm_version(self) -> str:

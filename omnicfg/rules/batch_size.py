@@ -38,14 +38,16 @@ stages:
 
 def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
     """Every LLM stage that sets both."""
-    del subject
     for stage in plan.stages:
         tokens, sequences = stage.arg("max_num_batched_tokens"), stage.arg("max_num_seqs")
         both = isinstance(tokens, int) and isinstance(sequences, int)
         if stage.stage_type == "llm" and both and 0 < tokens < sequences:
+            budget, count = (stage.engine_args.items[name] for name in ("max_num_batched_tokens", "max_num_seqs"))
+            place = subject.topmost(budget, count)
+            where = "" if place is budget else f" ({budget.mark})"
             yield Finding(
-                stage.engine_args.items["max_num_batched_tokens"].mark,
-                f"stage {stage.stage_id} may batch {tokens} tokens but run {sequences} sequences",
+                place.mark,
+                f"stage {stage.stage_id} may batch {tokens} tokens{where} but run {sequences} sequences",
                 f"Set `max_num_batched_tokens` to at least {sequences}.",
                 stage.stage_id,
             )

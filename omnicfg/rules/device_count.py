@@ -6,7 +6,15 @@ from collections import Counter
 from collections.abc import Iterator
 
 from omnicfg.diagnostics import Severity
-from omnicfg.placement import Placement, is_device_number, nodes_of, parallel_setting, parallel_sizes, placement_of
+from omnicfg.placement import (
+    PARALLEL_SIZES,
+    Placement,
+    is_device_number,
+    nodes_of,
+    parallel_setting,
+    parallel_sizes,
+    placement_of,
+)
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.rules.overruled_parallel_size import overruled_sizes
@@ -49,7 +57,6 @@ _PIPELINE_WIDE = ("data_parallel_size", "pipeline_parallel_size")
 
 def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
     """Every stage that names its devices. A size that is set for all stages is reported once, where it is set."""
-    del subject
     of_all: dict[str, list[str]] = {}
     for stage in plan.stages:
         node = stage.runtime.items.get("devices")
@@ -66,7 +73,12 @@ def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
             of_all.setdefault(wide, []).append(_message(stage, placement))
         else:
             severity = Severity.WARNING if _stay_idle(stage, placement) else None
-            yield Finding(node.mark, _message(stage, placement), _help(placement), stage.stage_id, severity=severity)
+            sizes = (parallel_setting(stage, name) for name in PARALLEL_SIZES)
+            place = subject.topmost(node, stage.runtime.items.get("num_replicas"), *sizes)
+            where = "" if place is node else f" ({node.mark})"
+            yield Finding(
+                place.mark, _message(stage, placement, where), _help(placement), stage.stage_id, severity=severity
+            )
     for name, messages in of_all.items():
         size = plan.deploy.items[name]
         message = f"`{name}: {plain(size)}` is for every stage, but {'; '.join(messages)}"
@@ -108,14 +120,14 @@ def _stay_idle(stage: StagePlan, placement: Placement) -> bool:
     )
 
 
-def _message(stage: StagePlan, placement: Placement) -> str:
+def _message(stage: StagePlan, placement: Placement, where: str = "") -> str:
     counted = parallel_sizes(stage) or {}
     nodes = nodes_of(stage, counted)
     sizes = " · ".join(f"{name} {size}" for name, size in counted.items())
     sizes += f", on {nodes} nodes" if nodes > 1 else ""
     replicas = f" for each of {placement.num_replicas} replicas" if placement.num_replicas > 1 else ""
     return (
-        f"stage {stage.stage_id} lists {len(placement.ids)} device(s) and needs {placement.per_replica}"
+        f"stage {stage.stage_id} lists {len(placement.ids)} device(s){where} and needs {placement.per_replica}"
         f" ({sizes}){replicas}"
     )
 

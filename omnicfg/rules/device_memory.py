@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from omnicfg.diagnostics import Severity
 from omnicfg.placement import placement_of
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.rule import Finding, Rule, Subject
-from omnicfg.tree import LayerKind, Node
+from omnicfg.tree import Node
 
 RULE = Rule(
     code="OC601",
@@ -59,12 +59,13 @@ class Share(NamedTuple):
 
 def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
     """The sum on every device, reported at the largest of the shares that were set last: in the file on top."""
-    del subject
-    for device, shares in shares_by_device(plan).items():
+    for device, shares in shares_by_device(plan, subject).items():
         total = sum(share.share for share in shares)
         if total <= 1 + _ROUNDING or len(shares) < 2:
             continue
-        blamed = max(shares, key=lambda share: (_rank(plan, share.settings[0]), share.share, -share.stage.stage_id))
+        blamed = max(
+            shares, key=lambda share: (subject.losses.rank(share.settings[0]), share.share, -share.stage.stage_id)
+        )
         parts = " + ".join(f"{share.share:g} (stage {share.stage.stage_id})" for share in shares)
         yield Finding(
             blamed.settings[0].mark,
@@ -74,13 +75,12 @@ def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _rank(plan: Plan, node: Node) -> int:
-    """How near to the top of the chain a setting lies: there is where the sum went wrong."""
-    tops = {LayerKind.OVERRIDE: 3, LayerKind.OVERLAY: 2}
-    return tops.get(node.layer.kind, 1 if node.mark.file == plan.profile else 0)
+def _is_share(value: object) -> TypeGuard[float]:
+    """Whether this is part of a device; what is not is told by the rules about values."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1
 
 
-def shares_by_device(plan: Plan) -> dict[int, list[Share]]:
+def shares_by_device(plan: Plan, subject: Subject) -> dict[int, list[Share]]:
     """Device → the shares reserved on it; stages that name no device or no share are left out.
 
     So are diffusion stages, which take what they need and reserve no share.
@@ -90,10 +90,10 @@ def shares_by_device(plan: Plan) -> dict[int, list[Share]]:
         placement = placement_of(stage) if stage.stage_type == "llm" else None
         node = stage.engine_args.items.get("gpu_memory_utilization")
         share = stage.arg("gpu_memory_utilization")
-        if placement is None or node is None or not isinstance(share, int | float) or isinstance(share, bool):
+        if placement is None or node is None or not _is_share(share):
             continue
         settings = [node, stage.runtime.items["devices"], stage.runtime.items["num_replicas"]]
-        settings.sort(key=lambda setting: -_rank(plan, setting))
+        settings.sort(key=subject.losses.rank, reverse=True)
         replicas = placement.replicas or (placement.ids,)
         for replica, devices in enumerate(replicas):
             for device in devices:

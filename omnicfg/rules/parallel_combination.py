@@ -54,24 +54,26 @@ _BESIDE_HSDP: Final = (
 
 def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
     """Every diffusion stage."""
-    del subject
     for stage in plan.stages:
         if stage.stage_type == "diffusion":
-            yield from _excluded(stage, "allgather_degree", _BESIDE_ALLGATHER)
-            yield from _excluded(stage, "use_hsdp", _BESIDE_HSDP)
+            yield from _excluded(stage, "allgather_degree", _BESIDE_ALLGATHER, subject)
+            yield from _excluded(stage, "use_hsdp", _BESIDE_HSDP, subject)
 
 
-def _excluded(stage: StagePlan, name: str, others: tuple[str, ...]) -> Iterator[Finding]:
+def _excluded(stage: StagePlan, name: str, others: tuple[str, ...], subject: Subject) -> Iterator[Finding]:
     setting = parallel_setting(stage, name)
     if setting is None or not _is_in_use(setting):
         return
     for other in others:
         node = parallel_setting(stage, other)
         if node is not None and _is_in_use(node):
+            one, two = (other, node), (name, setting)
+            if subject.topmost(node, setting) is setting:
+                one, two = two, one
             yield Finding(
-                node.mark,
-                f"`{other}: {_shown(node)}` of stage {stage.stage_id} cannot stand beside "
-                f"`{name}: {_shown(setting)}` ({setting.mark})",
+                one[1].mark,
+                f"`{one[0]}: {_shown(one[1])}` of stage {stage.stage_id} cannot stand beside "
+                f"`{two[0]}: {_shown(two[1])}` ({two[1].mark})",
                 "Keep one of the two.",
                 stage.stage_id,
             )

@@ -60,8 +60,10 @@ def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
             written = node if node is not None and plain(node) is not None else beside
             how = "is on" if written is node else "is unset, and vLLM's default is on,"
             if written is not None:
-                message = f"the prefix cache of stage {stage.stage_id} {how} {_beside(stage, beside)}"
-                yield Finding(written.mark, message, hint, stage.stage_id)
+                place = subject.topmost(written, beside)
+                where = "" if place is written else f" ({written.mark})"
+                message = f"the prefix cache of stage {stage.stage_id} {how}{where} {_beside(stage, beside, place)}"
+                yield Finding(place.mark, message, hint, stage.stage_id)
 
 
 def _is_refused_by_record(plan: Plan, stage: StagePlan, subject: Subject) -> bool:
@@ -69,11 +71,12 @@ def _is_refused_by_record(plan: Plan, stage: StagePlan, subject: Subject) -> boo
     return entry is not None and bool(entry.get("refuse"))
 
 
-def _beside(stage: StagePlan, node: Node | None) -> str:
+def _beside(stage: StagePlan, node: Node | None, place: Node) -> str:
     if node is None:
         return f"without `{_PAGED}`, so the stage does not start"
     name = next(name for name, arg in _settings(stage) if arg is node)
-    return f"beside `{name}` ({node.mark}), so the stage does not start"
+    where = "" if node is place else f" ({node.mark})"
+    return f"beside `{name}`{where}, so the stage does not start"
 
 
 def _settings(stage: StagePlan) -> Iterator[tuple[object, Node]]:

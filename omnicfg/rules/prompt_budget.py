@@ -37,18 +37,22 @@ stages:
 """,
 )
 
+_SETTINGS = ("max_num_batched_tokens", "max_model_len", "enable_chunked_prefill")
+
 
 def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
     """Every LLM stage that sets all three."""
-    del subject
     for stage in plan.stages:
         tokens, length = stage.arg("max_num_batched_tokens"), stage.arg("max_model_len")
         both = isinstance(tokens, int) and isinstance(length, int)
         if stage.stage_type == "llm" and stage.arg("enable_chunked_prefill") is False and both and 0 < tokens < length:
+            settings = [stage.engine_args.items[name] for name in _SETTINGS]
+            place = subject.topmost(*settings)
+            where = "" if place is settings[0] else f" ({settings[0].mark})"
             yield Finding(
-                stage.engine_args.items["max_num_batched_tokens"].mark,
-                f"stage {stage.stage_id} may batch {tokens} tokens, but without chunked prefill a prompt of {length} "
-                "has to fit in at once",
+                place.mark,
+                f"stage {stage.stage_id} may batch {tokens} tokens{where}, but without chunked prefill a prompt of "
+                f"{length} has to fit in at once",
                 f"Set `max_num_batched_tokens` to at least {length}, or leave `enable_chunked_prefill` on.",
                 stage.stage_id,
             )

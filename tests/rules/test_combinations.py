@@ -69,6 +69,28 @@ def test_what_a_text_stages_cache_cannot_stand_beside(
     assert told(profile_file(TEXT + stage(0, enable_prefix_caching="false", **settings)), "OC703") == []
 
 
+def test_the_setting_that_came_later_is_the_one_that_is_named(profile_file: WriteProfile) -> None:
+    head = "pipeline: qwen3_tts\nasync_chunk: false\nstages:\n"
+    base = profile_file(head + "  - {stage_id: 0, enable_prefix_caching: true}\n", "base.yaml")
+    above = "base_config: base.yaml\nstages:\n  - {stage_id: 0, kv_transfer_config: {kv_role: kv_both}}\n"
+    top = profile_file(above, "top.yaml")
+    (found,) = findings(top, "OC703")
+    assert (found.path, found.line) == (str(top), 3)
+    assert found.message == (
+        f"the prefix cache of stage 0 is on ({base}:4:42) beside `kv_transfer_config`, so the stage does not start"
+    )
+    base = profile_file("pipeline: dreamzero\nstages:\n  - {stage_id: 0, allgather_degree: 2}\n", "wide.yaml")
+    top = profile_file("base_config: wide.yaml\nstages:\n  - {stage_id: 0, ring_degree: 2}\n", "both.yaml")
+    assert [(found.path, found.line, found.column) for found in findings(top, "OC705")] == [(str(top), 3, 32)]
+    base = profile_file("pipeline: dreamzero\nstages:\n  - {stage_id: 0, ring_degree: 2}\n", "wide.yaml")
+    top = profile_file("base_config: wide.yaml\nstages:\n  - {stage_id: 0, allgather_degree: 2}\n", "both.yaml")
+    (found,) = findings(top, "OC705")
+    assert (found.path, found.message) == (
+        str(top),
+        f"`allgather_degree: 2` of stage 0 cannot stand beside `ring_degree: 2` ({base}:3:32)",
+    )
+
+
 @pytest.mark.parametrize(
     "settings",
     [

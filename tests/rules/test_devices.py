@@ -192,6 +192,12 @@ def test_devices_that_a_diffusion_stage_leaves_idle(profile_file: WriteProfile) 
     assert (found.severity, found.help) == (Severity.WARNING, "List 1 device(s), or change the parallel sizes.")
 
 
+def test_a_share_that_is_none_is_told_once(profile_file: WriteProfile) -> None:
+    text = HEAD + stage(0, devices="'0'", gpu_memory_utilization=3) + stage(1, devices="'0'")
+    assert told(profile_file(text), "OC601") == []
+    assert len(told(profile_file(text), "OC105")) == 1
+
+
 def test_a_diffusion_stage_reserves_no_share_of_memory(profile_file: WriteProfile) -> None:
     text = "pipeline: glm_image\nasync_chunk: false\nstages:\n"
     text += stage(0, devices="'0'", gpu_memory_utilization=0.6) + stage(1, devices="'0'", gpu_memory_utilization=0.6)
@@ -208,12 +214,23 @@ def test_a_budget_that_only_a_base_and_a_profile_make_too_small(profile_file: Wr
     base = profile_file(HEAD + stage(0, max_num_batched_tokens=16, max_num_seqs=4), "base.yaml")
     top = profile_file("base_config: base.yaml\nstages:\n" + stage(0, max_num_seqs=32), "top.yaml")
     (found,) = findings(top, "OC603")
-    assert (found.path, found.line, found.column, found.help) == (
-        str(base),
-        4,
-        43,
-        "Set `max_num_batched_tokens` to at least 32.",
-    )
+    assert (found.path, found.line, found.column) == (str(top), 3, 33)
+    assert found.message == f"stage 0 may batch 16 tokens ({base}:4:43) but run 32 sequences"
+    assert found.help == "Set `max_num_batched_tokens` to at least 32."
+
+
+def test_what_a_file_makes_wrong_stands_in_that_file(profile_file: WriteProfile) -> None:
+    base = profile_file(HEAD + stage(0, devices="'0'", max_num_batched_tokens=512), "base.yaml")
+    above = "base_config: base.yaml\nstages:\n"
+    more = profile_file(above + stage(0, tensor_parallel_size=2), "more.yaml")
+    (found,) = findings(more, "OC602")
+    assert (found.path, found.line, found.column) == (str(more), 3, 41)
+    assert found.message == f"stage 0 lists 1 device(s) ({base}:4:28) and needs 2 (TP 2 · PP 1 · DP 1)"
+    whole = profile_file(above + stage(0, max_model_len=4096, enable_chunked_prefill="false"), "whole.yaml")
+    (found,) = findings(whole, "OC605")
+    assert (found.path, found.line, found.column) == (str(whole), 3, 34)
+    (found,) = findings(base, "OC603", overrides=["stages.0.max_num_seqs=600"])
+    assert found.path == "--set stages.0.max_num_seqs=600"
 
 
 def test_equal_numbers_are_in_order(profile_file: WriteProfile) -> None:

@@ -214,3 +214,28 @@ def test_an_environment_holds_text(profile_file: WriteProfile, value: str, kind:
 def test_numbers_and_nothing_of_an_environment_are_taken(profile_file: WriteProfile) -> None:
     text = HEAD + "stages: [{stage_id: 0, env: {A: '1', B: 23000, C: 0.5, D: null}}]\n"
     assert told(profile_file(text), "OC102") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pipeline: qwen3_tts\ndtype: bf16\n",
+        "pipeline: qwen3_tts\nstages: [{stage_id: 0, dtype: FP16}]\n",
+        "pipeline: glm_image\nstages: [{stage_id: 0, dtype: bf16}]\n",
+    ],
+)
+def test_a_word_that_vllm_does_not_take_where_upstream_says_any_text(profile_file: WriteProfile, text: str) -> None:
+    (found,) = findings(profile_file(text), "OC102")
+    assert "it has to be one of auto, half, float16, bfloat16, float, float32" in found.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pipeline: qwen3_tts\ndtype: half\nstages: [{stage_id: 0, dtype: null}]\n",
+        "pipeline: glm_image\ndtype: bf16\n",
+        "pipeline: glm_image\nstages: [{stage_id: 1, dtype: bf16}]\n",
+    ],
+)
+def test_a_diffusion_stage_has_words_of_its_own(profile_file: WriteProfile, text: str) -> None:
+    assert findings(profile_file(text), "OC102") == []
