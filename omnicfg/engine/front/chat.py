@@ -54,7 +54,7 @@ def wish_of(body: Mapping[str, Any], voices: Sequence[str], default_voice: str) 
         raise BadRequestError("n: speech is made for one answer", "n")
     if body.get("tools") and body.get("tool_choice") != "none":
         raise BadRequestError("tools: calls of tools are not spoken; ask for text only", "tools")
-    _check_history(body.get("messages"))
+    _check_messages(body.get("messages"))
     streamed = bool(body.get("stream"))
     try:
         name = check(audio.get("format", _DEFAULT_FORMAT[streamed]), streamed=streamed)
@@ -81,12 +81,22 @@ def _voice(voice: object, voices: Sequence[str]) -> str:
     return name
 
 
-def _check_history(messages: object) -> None:
+def _check_messages(messages: object) -> None:
+    """A Talker that counts one position for each token would speak wrongly of media, so they are refused."""
     for message in messages if isinstance(messages, list) else ():
-        if isinstance(message, dict) and message.get("role") == "assistant" and message.get("audio"):
+        if not isinstance(message, dict):
+            continue
+        if message.get("role") == "assistant" and message.get("audio"):
             raise BadRequestError(
                 "messages: audio answers are not kept here; send the answer's transcript as content", "messages"
             )
+        parts = message.get("content")
+        for part in parts if isinstance(parts, list) else ():
+            kind = part.get("type") if isinstance(part, dict) else None
+            if kind not in {"text", "refusal"}:
+                raise BadRequestError(
+                    f"messages: {kind} together with an answer in speech is not served; ask for text only", "messages"
+                )
 
 
 @dataclass(slots=True)

@@ -367,6 +367,7 @@ def test_what_vllm_refuses_is_refused_in_its_words(tmp_path: Path) -> None:
         ({"n": 3}, "one answer"),
         ({"tools": [{}]}, "not spoken"),
         ({"messages": [{"role": "assistant", "audio": {"id": "a"}}]}, "send the answer's transcript"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]}, "image_url together"),
     ],
 )
 def test_what_is_not_served_is_told_before_anything_is_asked(wrong: dict[str, Any], told: str, tmp_path: Path) -> None:
