@@ -181,12 +181,18 @@ def check_profile(
                 subject.plans[platform] = compile_profile(profile, platform, key, overrides)
             except ResolveError as error:
                 found += [replace(diagnostic, platform=platform) for diagnostic in error.diagnostics]
-    found += run_rules(subject)
+    found += _untold(run_rules(subject), found)
     if policies is not None:
         found += policies.findings(subject)
     overlaid = [each.mark.file for each in profile.chain.documents if each.layer.kind is LayerKind.OVERLAY]
     whole = tuple(overlaid) or (profile.shown,)
     return Looked(found, profile.chain.paths, whole if len(subject.plans) == len(platforms) else ())
+
+
+def _untold(findings: Iterable[Diagnostic], refused: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Findings without those that only say of a value's kind (OC102) what a refusal says of the same place."""
+    places = {(each.path, each.line, each.column) for each in refused if each.severity is Severity.ERROR}
+    return [each for each in findings if each.code != "OC102" or (each.path, each.line, each.column) not in places]
 
 
 def _pipeline(

@@ -33,6 +33,10 @@ class Block:
     config: str | None = None
     """The class of a nested config of vLLM."""
 
+    def takes(self, key: object) -> bool:
+        """Whether anything reads this key here, so that its value matters."""
+        return self.known is None or key in self.known
+
 
 def blocks_of(document: Mapping, subject: Subject) -> Iterator[Block]:
     """Every block of a file, in the order in which it is written; blocks of a wrong shape are left out."""

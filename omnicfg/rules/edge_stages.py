@@ -13,12 +13,15 @@ RULE = Rule(
     code="OC406",
     name="edge-stages",
     severity=Severity.ERROR,
-    what="An entry of `edges` whose `from` and `to` are not two stages that follow each other in the pipeline.",
+    what=(
+        "An entry of `edges` whose `from` and `to` are not two stages that follow each other in the pipeline, or that "
+        "is no mapping."
+    ),
     why=(
         "The pipeline alone decides which stage hands its output to which. An entry of `edges` adds a shared-memory "
         "connector for the edge that it names, and a stage takes the first edge that it finds: one that the pipeline "
         "does not have makes a stage wait for what nobody sends. An entry without `from` or `to` is skipped (a "
-        "warning). vLLM-Omni tells neither."
+        "warning). At one that is no mapping the connectors are set up no further. vLLM-Omni tells none of these."
     ),
     bad="""\
 pipeline: qwen3_tts
@@ -39,7 +42,10 @@ def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
     sources = {str(stage.stage_id): [str(one) for one in stage.tree.value("input_sources")] for stage in plan.stages}
     known = ", ".join(f"{{from: {start}, to: {end}}}" for end, starts in sources.items() for start in starts)
     edges = plan.deploy.items["edges"]
-    for edge in edges.mappings() if isinstance(edges, Sequence) else ():
+    for edge in edges.items if isinstance(edges, Sequence) else ():
+        if not isinstance(edge, Mapping):
+            yield Finding(edge.mark, "an edge is a mapping with `from` and `to`; this is none", _help(known))
+            continue
         start, end = (plain(edge.items[side]) if side in edge.items else None for side in ("from", "to"))
         if start is None or end is None:
             missing = "from" if start is None else "to"

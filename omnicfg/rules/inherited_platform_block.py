@@ -53,7 +53,7 @@ platforms:
 def check_profile(subject: Subject) -> Iterator[Finding]:
     """Every setting of a stage, and the model runner, that lost to a block of a file below."""
     losses = subject.losses
-    for loss in outermost(loss for loss in losses.on_platforms if _is_unexpected(loss, losses)):
+    for loss in outermost(loss for loss in losses.on_platforms if is_unexpected(loss, losses)):
         yield Finding(
             loss.loser.mark,
             f"`{loss.said(loss.loser)}`{loss.where} does not count here: "
@@ -64,7 +64,8 @@ def check_profile(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _is_unexpected(loss: Loss, losses: Losses) -> bool:
+def is_unexpected(loss: Loss, losses: Losses) -> bool:
+    """Whether a block of a platform has the last word over a file that builds on it."""
     if loss.route == ("model_runner",) and loss.platform in deploy_schema().v2_refused_on:
         return False  # the block is what lets the profile run there at all
     is_of_all = losses.is_written(loss.loser) and loss.loser.layer.kind is not LayerKind.PLATFORM

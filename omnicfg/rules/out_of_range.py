@@ -84,7 +84,12 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
             allowed = bounds.get(key) if isinstance(key, str) else None
             value = plain(node)
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if allowed is not None and is_number and not all(_HOLDS[name](value, bound) for name, bound in allowed):
+            if (
+                allowed is not None
+                and block.takes(key)
+                and is_number
+                and not all(_HOLDS[name](value, bound) for name, bound in allowed)
+            ):
                 yield Finding(
                     node.mark,
                     f"`{key}` in {block.what} is {value}; it has to be {_words(allowed)}",

@@ -38,7 +38,7 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
     for block in blocks:
         for key, node in block.node.items.items():
             wanted = block.types.get(key) if isinstance(key, str) else None
-            if wanted is not None and is_misquoted(node, wanted):
+            if wanted is not None and block.takes(key) and is_misquoted(node, wanted):
                 value = redacted(key, plain(node))
                 counts = " and counts as true" if "bool" in wanted.kinds else ""
                 yield Finding(

@@ -12,6 +12,7 @@ from omnicfg.diagnostics import Severity
 from omnicfg.keys import RUNTIME_KEYS
 from omnicfg.losses import Loss, outermost
 from omnicfg.rule import Finding, Rule, Subject
+from omnicfg.rules.inherited_platform_block import is_unexpected
 from omnicfg.tree import Mapping, Route, dotted, find, plain
 
 RULE = Rule(
@@ -57,7 +58,8 @@ _VARIANT: Final = "hf_overrides"  # says as which variant a model runs; another 
 def check_profile(subject: Subject) -> Iterator[Finding]:
     """Every block against the one that it replaced, in another file or on a platform."""
     losses = subject.losses
-    found = (loss for loss in (*losses.in_files, *losses.on_platforms) if losses.is_written(loss.loser) and _lost(loss))
+    on_platforms = (loss for loss in losses.on_platforms if not is_unexpected(loss, losses))  # those are OC302's
+    found = (loss for loss in (*losses.in_files, *on_platforms) if losses.is_written(loss.loser) and _lost(loss))
     for loss in outermost(found):
         lost = _lost(loss)
         yield Finding(loss.winner.mark, _message(loss, lost), _help(loss, lost), loss.stage_id, loss.platform)

@@ -40,7 +40,7 @@ stages:
 )
 
 # Null unsets a key; for these there is nothing to fall back on, so upstream crashes or reads it as off.
-_NULL_IS_WRONG = frozenset({"async_chunk", "num_replicas", "session_mode", "stage_id", "stages"})
+_NULL_IS_WRONG = frozenset({"async_chunk", "num_replicas", "session_mode", "stage_id"})
 
 
 def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
@@ -53,6 +53,8 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
                 continue
             if value is None and key not in _NULL_IS_WRONG:
                 continue
+            if not block.takes(key):
+                continue  # OC101's
             fix = _fix(node, wanted, subject)
             is_secret = looks_secret(key)
             shown = _shown(redacted(key, value)) + ("" if is_secret else _reading(node))

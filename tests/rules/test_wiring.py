@@ -166,3 +166,10 @@ def test_connectors_of_a_platforms_block(profile_file: WriteProfile, side: str) 
     (found,) = omnicfg.validate(profile_file(text))
     assert (found.code, found.line, found.column, found.platform) == ("OC407", 11, 23, "npu")
     assert told(profile_file(text), "OC407", engine="bundled") == []
+
+
+@pytest.mark.parametrize("edge", ["[0, 1]", "0", "null"])
+def test_an_edge_that_is_no_mapping(profile_file: WriteProfile, edge: str) -> None:
+    assert told(profile_file(f"{HEAD}edges:\n  - {edge}\n"), "OC406")[0][2] == (
+        "an edge is a mapping with `from` and `to`; this is none"
+    )
