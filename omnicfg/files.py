@@ -26,6 +26,14 @@ def relative_to_here(path: Path) -> Path:
     return Path(os.path.relpath(path, current_folder()))
 
 
+def make_directory(folder: Path) -> None:
+    """A directory and those above it, where they are not there yet. Raises :class:`UsageError`."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"the directory `{folder}` cannot be made: {error.strerror}", "Name another one.") from None
+
+
 def check_writable(path: Path) -> None:
     """Raises :class:`UsageError` where a file cannot be written for reasons that show before there is content."""
     if path.is_dir():

@@ -74,8 +74,10 @@ def _wrong(document: Mapping[str, Any]) -> str | None:
         _headers(document, document)
         list(rows(document, document))
         str(document["pipeline"])
-    except (LookupError, TypeError, AttributeError, ValueError) as error:
-        return f"{type(error).__name__}: {error}"
+    except LookupError as error:
+        return f"it has no {error}"
+    except (TypeError, AttributeError, ValueError):
+        return "a value is of another kind"
     return None
 
 

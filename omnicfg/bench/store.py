@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from omnicfg.errors import UsageError
-from omnicfg.files import write_whole
+from omnicfg.files import make_directory, write_whole
 from omnicfg.report.json import dumps
 
 VERSION: Final = 1
@@ -30,11 +30,8 @@ class Store:
             merged = _merged(_read(path), setup, folder)
         elif folder.is_dir() and any(folder.iterdir()):
             raise UsageError(f"`{folder}` holds something else", "Name a new folder with `--out`.")
-        try:
-            for name in (_MEASURED, "logs", "scratch"):
-                (folder / name).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"`{folder}` cannot be made: {error.strerror}") from None
+        for name in (_MEASURED, "logs", "scratch"):
+            make_directory(folder / name)
         write_whole(path, dumps(merged))
         self.setup = merged
 

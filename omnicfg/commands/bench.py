@@ -16,11 +16,14 @@ from omnicfg.parser import Argument, Option
 if TYPE_CHECKING:
     from omnicfg.bench.arms import Arm
     from omnicfg.bench.loads import Load
+    from omnicfg.bench.prompts import Vocabulary
     from omnicfg.bench.setting import Subject
 
-HELP = "Measure a prefix cache (`bench prefix-cache PROFILE`), or compare two reports (`bench compare A B`)."
+HELP = "Measure a prefix cache, see whether it changes answers, or compare two reports."
 
-_ACTIONS: Final = ("prefix-cache", "compare")
+_EACH: Final = 4
+"""Prompts of a load that are looked at for equality."""
+_ACTIONS: Final = ("prefix-cache", "equality", "compare")
 
 
 def load_names() -> Iterable[str]:
@@ -30,17 +33,17 @@ def load_names() -> Iterable[str]:
     return dict.fromkeys(load.name for path in tables().values() for load in read_loads(path) if load.name != WARM)
 
 
-ACTION = Annotated[str, Argument("ACTION", help="prefix-cache, or compare.", words=lambda: _ACTIONS)]
+ACTION = Annotated[str, Argument("ACTION", help="prefix-cache, equality, or compare.", words=lambda: _ACTIONS)]
 THINGS = Annotated[
     list[str],
     Argument(
         "PROFILE|REPORT",
-        help="prefix-cache: a profile. compare: two reports (files, folders of --out, or h20, as published).",
+        help="prefix-cache, equality: a profile. compare: two reports (files, folders of --out, or h20, as published).",
         words=profile_names,
     ),
 ]
 LOADS = Annotated[
-    list[str] | None, Option("--loads", metavar="NAME", help="Only this load; repeatable.", words=load_names)
+    list[str] | None, Option("--loads", metavar="NAME,...", help="Only these loads; repeatable.", words=load_names)
 ]
 QUICK = Annotated[bool, Option("--quick", help="Small loads, for a machine without a GPU.")]
 LOADS_FILE = Annotated[
@@ -74,6 +77,9 @@ SECONDS = Annotated[
     int | None,
     Option("--seconds", metavar="N", min=1, max=10_000_000, help="Time for this call; the next one goes on."),
 ]
+BATCH_INVARIANT = Annotated[
+    bool, Option("--batch-invariant", help="equality: vLLM's batch-invariant kernels, where the GPU has them.")
+]
 FORMAT = Annotated[str, Option("--format", choices=("text", "json", "markdown"), help="How to print the report.")]
 
 
@@ -96,9 +102,12 @@ def run(
     overlays: OVERLAYS = None,
     settings: SETTINGS = None,
     pipeline: PIPELINE = None,
+    batch_invariant: BATCH_INVARIANT = False,
     format: FORMAT = "text",
 ) -> int:
-    """0 where all is measured, 1 where the profile has errors, requests failed, or time was up before the end."""
+    """0 where all is measured, or equal; 1 where the profile has errors, requests failed, answers differ, or time was
+    up before the end.
+    """
     if action not in _ACTIONS:
         from omnicfg.near import did_you_mean
 
@@ -119,11 +128,14 @@ def run(
         return 1
     first = subjects[0].request
     table = _table(first.plan.pipeline, quick, loads_file)
-    wanted = chosen(table, loads or ())
+    wanted = chosen(table, [name for word in loads or () for name in word.split(",")])
     sender = driver_of(driver)
     measured = _fitting(wanted, subjects, sender.ANSWERS)
     setting.require(subjects)
     directory = _directory(first.model_name, first.model)
+    if action == "equality":
+        vocabulary = Vocabulary.of(directory, first.config or {})
+        return _equality(subjects, measured, vocabulary, out, batch_invariant, format)
     campaign = Campaign(
         subjects,
         measured,
@@ -256,6 +268,39 @@ def _directory(name: str, model: str) -> Path:
             "download the model and name its directory with `--model`",
         )
     return Path(model)
+
+
+def _equality(
+    subjects: list[Subject],
+    loads: tuple[Load, ...],
+    vocabulary: Vocabulary,
+    out: Path,
+    batch_invariant: bool,
+    format: str,
+) -> int:
+    from omnicfg.bench.answers import questions
+    from omnicfg.bench.equality import Equality, lines, report_of
+    from omnicfg.bench.interrupt import interruptible
+    from omnicfg.bench.progress import Progress
+    from omnicfg.bench.prompts import prompts_of
+    from omnicfg.bench.setting import machine_facts
+    from omnicfg.files import make_directory, write_whole
+    from omnicfg.report.json import dumps
+
+    if len(subjects) != 2 or subjects[0].url:
+        raise UsageError("`omnicfg bench equality` takes two arms, and starts their servers itself")
+    asked = questions(loads, [prompts_of(load, vocabulary) for load in loads], _EACH)
+    scratch, logs = out / "scratch", out / "logs"
+    for folder in (scratch, logs):
+        make_directory(folder)
+    progress = Progress()
+    with interruptible():
+        verdicts = Equality(subjects[0], subjects[1], asked, scratch, logs, progress, batch_invariant).run()
+    progress.end()
+    report = report_of(subjects, verdicts, machine_facts(), _command())
+    write_whole(out / "equality.json", dumps(report))
+    sys.stdout.write(dumps(report) if format == "json" else "".join(f"{line}\n" for line in lines(report)))
+    return int(not report["equal"])
 
 
 def _setup(subjects: list[Subject], loads: tuple[Load, ...], driver: str) -> dict[str, Any]:

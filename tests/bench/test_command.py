@@ -1,0 +1,152 @@
+"""``omnicfg bench``: what it refuses before anything is started, and what it does on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnicfg.cli import run
+from omnicfg.commands import bench
+from omnicfg.errors import OmnicfgError, UsageError
+from tests.bench.fake_openai import FakeOpenAI
+
+CONFIG = {
+    "architectures": ["Qwen3MoeForCausalLM"],
+    "model_type": "qwen3_moe",
+    "hidden_size": 64,
+    "num_hidden_layers": 28,
+    "vocab_size": 1000,
+    "max_position_embeddings": 4096,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+}
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """A model directory without weights."""
+    folder = tmp_path / "thinker"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    return folder
+
+
+def refused(*words: str) -> tuple[str, str | None]:
+    with pytest.raises(OmnicfgError) as caught:
+        run(["bench", *words])
+    first = caught.value.diagnostics[0]
+    return first.message, first.help
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["prefix-cash", "tiny_omni"], "`omnicfg bench` cannot `prefix-cash`"),
+        (["prefix-cache"], "takes one profile, and 0 are named"),
+        (["equality", "tiny_omni", "tiny_omni"], "takes one profile, and 2 are named"),
+        (["compare", "h20"], "takes two reports"),
+        (["compare", "nothing.json", "h20"], "`nothing.json` cannot be read: No such file or directory"),
+        (["compare", "h20", "h20:qwen3-omni"], "has no results of a model that is not named"),
+        (["prefix-cache", "no_profile"], "no profile `no_profile`"),
+        (["prefix-cache", "tiny_omni", "--arm", "a:x"], "`x` sets nothing"),
+        (["prefix-cache", "tiny_omni", "--url", "http://127.0.0.1:9"], "`--url` is one arm, and needs its name"),
+        (["prefix-cache", "tiny_omni", "--platform", "tpu"], "tpu"),
+        (["prefix-cache", "tiny_omni", "--rounds", "0"], "`--rounds` is 0"),
+    ],
+)
+def test_what_is_refused_at_once(words: list[str], message: str) -> None:
+    assert message in refused(*words)[0]
+
+
+def test_two_tables_contradict_each_other(model: Path) -> None:
+    words = ["prefix-cache", "qwen3_omni_moe", "--model", str(model), "--quick", "--loads-file", "x.csv"]
+    assert "contradict" in refused(*words)[0]
+
+
+def test_a_load_that_is_not_there_has_a_near_name(model: Path) -> None:
+    words = ["prefix-cache", "qwen3_omni_moe", "--model", str(model), "--loads", "MP32_c64,DECV_c46"]
+    assert refused(*words)[1] == "Did you mean `DECV_c64`?"
+
+
+def test_a_table_of_ones_own_is_told_with_the_place_of_its_mistake(model: Path, tmp_path: Path) -> None:
+    table = tmp_path / "loads.csv"
+    table.write_text(
+        "name,shared_prefix_tokens,own_tokens_mean,output_tokens,concurrency,prompts,seed\nA,0,few,1,1,1,1\n"
+    )
+    words = ["prefix-cache", "qwen3_omni_moe", "--model", str(model), "--loads-file", str(table)]
+    with pytest.raises(OmnicfgError) as caught:
+        run(["bench", *words])
+    [one] = caught.value.diagnostics
+    assert (one.path, one.line, one.column) == (str(table), 2, 5)
+
+
+def test_loads_that_no_arm_can_take_leave_nothing_to_measure(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["prefix-cache", "qwen3_omni_moe", "--model", str(model), "--loads", "P16384_h0_c64"]
+    assert refused(*words, "--set", "stages.0.max_model_len=4096")[0] == "there is nothing to measure"
+    assert "P16384_h0_c64 is not measured with arm off: a request takes 16392 tokens" in capsys.readouterr().err
+
+
+def test_a_plan_that_fails_validation_is_not_benched(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["bench", "prefix-cache", "qwen3_omni_moe", "--model", str(model), "--out", str(tmp_path / "out")]
+    assert run([*words, "--arm", "on", "--arm", "bad:stages.0.max_num_seqs=few"]) == 1
+    told = capsys.readouterr().err
+    assert "max_num_seqs" in told
+    assert "arm bad is not measured, since its plan has errors" in told
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_running_server_is_measured_arm_by_arm(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("aiohttp")
+    pytest.importorskip("numpy")
+    out = tmp_path / "out"
+    words = ["bench", "prefix-cache", "qwen3_omni_moe", "--model", str(model), "--quick", "--out", str(out)]
+    words += ["--rounds", "1", "--format", "json", "--set", "stages.0.max_model_len=2048"]
+    for name, behaviour in (("off", {"off"}), ("on", set())):
+        with FakeOpenAI(behaviours=frozenset(behaviour)) as fake:
+            assert run([*words, "--url", fake.url, "--arm", name]) == 0
+    report: dict[str, Any] = json.loads(capsys.readouterr().out.split("\n}\n")[1] + "\n}")
+    assert report["engine"] == "running server"
+    shared = next(load for load in report["loads"] if load["name"] == "P512_h94_c4")["arms"]
+    assert (shared["off"]["hit_rate"]["median"], shared["off"]["ratio"]) == (0.0, None)
+    assert shared["on"]["hit_rate"]["median"] > 0.8
+    assert shared["on"]["ratio"]["median"] > 0
+    assert {path.name for path in out.iterdir()} >= {"report.json", "report.md", "setup.json", "measurements"}
+
+
+def test_requests_that_fail_make_the_exit_code_one(model: Path, tmp_path: Path) -> None:
+    pytest.importorskip("aiohttp")
+    pytest.importorskip("numpy")
+    words = ["bench", "prefix-cache", "qwen3_omni_moe", "--model", str(model), "--quick", "--rounds", "1"]
+    with FakeOpenAI(behaviours=frozenset({"short"})) as fake:
+        assert run([*words, "--out", str(tmp_path / "out"), "--url", fake.url, "--arm", "on"]) == 1
+
+
+def test_a_server_that_is_not_there_is_told(model: Path, tmp_path: Path) -> None:
+    words = ["prefix-cache", "qwen3_omni_moe", "--model", str(model), "--quick", "--arm", "on"]
+    with FakeOpenAI() as fake:
+        pass
+    assert "does not answer" in refused(*words, "--out", str(tmp_path / "out"), "--url", fake.url)[0]
+
+
+def test_a_key_is_not_kept_in_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["x", "bench", "--api-key", "sesame", "--api-key=sesame", "a b"])
+    assert bench._command() == "omnicfg bench --api-key '***' '--api-key=***' 'a b'"
+
+
+def test_the_command_completes_loads() -> None:
+    assert "MP32_c64" in bench.load_names()
+    assert "warm" not in bench.load_names()
+
+
+def test_equality_takes_two_arms_and_starts_them_itself(model: Path, tmp_path: Path) -> None:
+    words = ["equality", "qwen3_omni_moe", "--model", str(model), "--quick", "--out", str(tmp_path / "out")]
+    with pytest.raises(UsageError, match="takes two arms"):
+        run(["bench", *words, "--url", "http://127.0.0.1:9", "--arm", "on"])

@@ -1,0 +1,214 @@
+"""Reports: medians, ratios of one round, tables, pictures, and two of them side by side."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from omnicfg.bench import comparison, published, tables
+from omnicfg.bench.loads import Load
+from omnicfg.bench.report import report_of
+from omnicfg.bench.written import write
+from omnicfg.catalog.paths import schemas_dir
+from omnicfg.cli import main
+from omnicfg.errors import UsageError
+from omnicfg.report.terminal import Style
+
+SCHEMA = json.loads((schemas_dir() / "bench.schema.json").read_text(encoding="utf-8"))
+MACHINE = {
+    "gpus": ["NVIDIA H200"],
+    "cpu": "a CPU",
+    "cores": 2,
+    "system": "Linux x86_64",
+    "versions": {"vllm": "0.32.0", "vllm-omni": None},
+}
+LOADS = (
+    Load("P1024_h0_c1", 0, 1024, 8, 0.0, 1, "text", 1, 256, 50002),
+    Load("P1024_h0_c64", 0, 1024, 8, 0.0, 1, "text", 64, 256, 50005),
+)
+SETUP: dict[str, Any] = {
+    "profile": "qwen3_omni_moe.yaml",
+    "pipeline": "qwen3_omni_moe",
+    "platform": "cuda",
+    "model": "thinker",
+    "engine": "bundled",
+    "driver": "own",
+    "arms": {name: {"settings": [f"x={name}"], "alone": False, "plan": name} for name in ("off", "on")},
+    "loads": {load.name: load.to_dict() for load in LOADS},
+}
+
+
+def measurement(round_: int, arm: str, load: str, rate: float, **changes: Any) -> dict[str, Any]:
+    times = {"mean": 1000 / rate, "median": 1000 / rate, "p99": 2000 / rate}
+    return {
+        "round": round_,
+        "arm": arm,
+        "load": load,
+        "date": "2026-11-29T12:00:00+00:00",
+        "requests": 256,
+        "completed": 256,
+        "errors": 0,
+        "error_samples": [],
+        "seconds": 256 / rate,
+        "requests_per_second": rate,
+        "output_tokens": 2048,
+        "ttft_ms": times,
+        "tpot_ms": times,
+        "ttfp_ms": None,
+        "queried_tokens": 1000,
+        "hit_tokens": 10,
+        "hit_rate": 0.01,
+        "preemptions": 0,
+        "resident_gib": {"stage_0": 5.0 + (arm == "on"), "all": 7.0},
+        "cache_tokens": 767_936,
+        "server": {"start_s": 60.0, "log": "1-off-1.log"},
+        "machine": MACHINE,
+        **changes,
+    }
+
+
+MEASURED = [
+    measurement(1, "off", "P1024_h0_c1", 8.0),
+    measurement(1, "on", "P1024_h0_c1", 8.8),
+    measurement(2, "off", "P1024_h0_c1", 10.0),
+    measurement(2, "on", "P1024_h0_c1", 9.0),
+    measurement(3, "off", "P1024_h0_c1", 8.0),
+    measurement(1, "off", "P1024_h0_c64", 20.0, errors=2),
+]
+REPORT = report_of(SETUP, MEASURED, "omnicfg bench prefix-cache qwen3_omni_moe")
+
+
+def test_ratios_are_of_measurements_of_one_round() -> None:
+    on = REPORT["loads"][0]["arms"]["on"]
+    assert on["ratio"] == {"median": pytest.approx(1.0), "low": pytest.approx(0.9), "high": pytest.approx(1.1)}
+    assert (on["rounds"], REPORT["loads"][0]["arms"]["off"]["rounds"]) == (2, 3)
+    assert on["ttft_ratio"] == pytest.approx((8 / 8.8 + 10 / 9) / 2, abs=1e-4)
+
+
+def test_an_arm_that_is_not_measured_yet_is_not_there() -> None:
+    assert list(REPORT["loads"][1]["arms"]) == ["off"]
+
+
+def test_a_baseline_that_answered_nothing_has_no_ratio() -> None:
+    measured = [measurement(1, "off", "P1024_h0_c1", 8.0, requests_per_second=0.0), MEASURED[1]]
+    assert report_of(SETUP, measured, "")["loads"][0]["arms"]["on"]["ratio"] is None
+
+
+def test_the_report_is_what_its_schema_says() -> None:
+    jsonschema.Draft202012Validator(SCHEMA).validate(REPORT)
+    wrong = {**REPORT, "loads": [{**REPORT["loads"][0], "seed": "x"}]}
+    assert list(jsonschema.Draft202012Validator(SCHEMA).iter_errors(wrong))
+
+
+def test_markdown_has_the_layout_of_the_published_tables() -> None:
+    told = tables.markdown(REPORT)
+    header = "| bench | stage-0 hit | off (req/s) | on | per-round range | TTFT | TPOT | TTFP | notes |"
+    row = "| P1024_h0_c1 | 1.0% | 8 | +0.0% | -10.0% .. +10.0% | 112.4 ms (+1.0%) | 112.4 ms (+1.0%) |  | 2 rounds |"
+    assert header in told
+    assert row in told
+    assert "NVIDIA H200; Linux x86_64; vllm 0.32.0" in told
+    assert "| on | 767,936 | 6.00 |" in told
+
+
+def test_errors_are_in_the_table() -> None:
+    measured = [*MEASURED, measurement(1, "on", "P1024_h0_c64", 21.0, errors=3)]
+    told = tables.text(report_of(SETUP, measured, ""), Style(False), None)
+    assert "1 round, 5 errors" in told
+
+
+def test_one_arm_alone_is_a_table_too() -> None:
+    setup = {**SETUP, "arms": {"off": SETUP["arms"]["off"]}}
+    assert "P1024_h0_c1" in tables.text(report_of(setup, MEASURED[:1], ""), Style(False), None)
+
+
+def test_pictures_and_files(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    write(tmp_path, REPORT)
+    assert json.loads((tmp_path / "report.json").read_text()) == REPORT
+    names = {f"{name}.{kind}" for name in ("ratio", "concurrency", "memory") for kind in ("png", "svg")}
+    assert {path.name for path in (tmp_path / "plots").iterdir()} == names
+    assert (tmp_path / "plots/ratio.png").read_bytes()[:4] == b"\x89PNG"
+    first = (tmp_path / "plots/ratio.svg").read_bytes()
+    write(tmp_path, REPORT)
+    assert (tmp_path / "plots/ratio.svg").read_bytes() == first
+
+
+def test_without_matplotlib_there_are_no_pictures_and_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    write(tmp_path, REPORT)
+    assert (tmp_path / "report.md").is_file()
+    assert "no plots without `matplotlib`" in capsys.readouterr().err
+
+
+def test_published_results_are_those_of_the_tables() -> None:
+    told = published.published("h20", "qwen3-omni")
+    assert len(told["loads"]) == 22
+    best = next(load for load in told["loads"] if load["name"] == "P16384_h94_c64")["arms"]
+    assert best["off"]["requests_per_second"]["median"] == 0.679
+    assert best["stack"]["ratio"] == pytest.approx({"median": 9.586, "low": 9.549, "high": 9.62})
+    assert best["main"]["ratio"]["median"] == pytest.approx(0.731)
+    assert len(published.published("h20", "minicpm-o-4-5")["loads"]) == 21
+
+
+def test_a_report_beside_what_was_published_for_its_model(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(REPORT))
+    left, right = comparison.reports(str(path), "h20")
+    headers = comparison.headers(left, right)
+    first, second = comparison.rows(left, right)
+    assert headers[:6] == ["bench", "hit A", "hit B", "A off (req/s)", "B off (req/s)", "B to A"]
+    assert dict(zip(headers, first, strict=True)) == {
+        "bench": "P1024_h0_c1",
+        "hit A": "1.0%",
+        "hit B": "0.0%",
+        "A off (req/s)": "8",
+        "B off (req/s)": "7.916",
+        "B to A": "-1.0%",
+        "A on": "+0.0% (-10.0% .. +10.0%)",
+        "B main": "-2.3%",
+        "B stack": "-1.4% (-2.6% .. +0.0%)",
+    }
+    assert second[-3:] == ["", "-1.5%", "+0.2% (-0.1% .. +0.8%)"]
+    assert comparison.alone(left, right)[0] == []
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "is no report"),
+        ("[]", "is no report"),
+        ('{"kind": "prefix-cache", "version": 9}', "is no report"),
+        ('{"kind": "prefix-cache", "version": 1}', "is not what `omnicfg bench` writes: it has no 'arms'"),
+        (json.dumps({**REPORT, "loads": [{"name": "x", "arms": 3}]}), "a value is of another kind"),
+    ],
+)
+def test_what_is_no_report(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "report.json"
+    path.write_text(content)
+    with pytest.raises(UsageError) as caught:
+        comparison.reports(str(path), "h20")
+    assert message in str(caught.value)
+
+
+def test_compare_as_a_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "report.json").write_text(json.dumps(REPORT))
+    for words, expected in (
+        (["--format", "json"], '"A off (req/s)": "8"'),
+        (["--format", "markdown"], "| P1024_h0_c1 | 1.0% | 0.0% | 8 | 7.916 | -1.0% |"),
+        ([], "B: qwen3-omni, as published (H20)"),
+    ):
+        monkeypatch.setattr("sys.argv", ["omnicfg", "bench", "compare", str(tmp_path), "h20", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        told = capsys.readouterr()
+        assert ended.value.code == 0
+        assert expected in told.out
+        assert "only h20 has P1024_h0_c8" in told.err
