@@ -1,4 +1,5 @@
-"""What must never be printed: the values of keys that look like credentials, and passwords inside URLs."""
+"""What must never be printed: the values of keys that look like credentials, passwords inside URLs, and tokens whose
+shape tells them wherever they stand."""
 
 from __future__ import annotations
 
@@ -31,6 +32,7 @@ _VOCABULARY: Final = frozenset(
         "pad", "per", "sep", "special", "speech", "start", "stop", "text", "think", "unk", "video", "vision",
     }
 )  # fmt: skip
+_COUNTS: Final = frozenset({"max", "min", "num"})
 # Some part of every key that can be a credential's, to tell most keys apart at once.
 _SIGNS: Final = ("token", "key", "secret", "pass", "auth", "cred", "pwd")
 
@@ -38,6 +40,13 @@ _SIGNS: Final = ("token", "key", "secret", "pass", "auth", "cred", "pwd")
 # of a megabyte takes no longer than it must.
 _WORDS: Final = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+"
 _URL_LOGIN: Final = r"(?<=://)[^/\s@]++(?=@)"
+# Tokens of Hugging Face, GitHub (docs.github.com, "About authentication to GitHub"), GitLab (docs.gitlab.com, "Token
+# overview"), AWS, Slack, and of services that speak OpenAI's protocol.
+_TOKEN: Final = (
+    r"(?<![\w-])(?:hf_[A-Za-z0-9]{30,}+|gh[oprsu]_[A-Za-z0-9]{30,}+|github_pat_\w{30,}+|glpat-[\w.-]{20,}+|AKIA[0-9A-Z]{16}+"
+    r"|xox[abeprs]-[\w-]{20,}+|sk-(?:[a-z]{2,8}-)?[A-Za-z0-9]{20,}+[\w-]*+)(?![\w-])"
+)
+_TOKEN_SIGNS: Final = ("hf_", "gh", "github_pat_", "glpat-", "AKIA", "xox", "sk-")
 _YAML_KEY: Final = r"""(["']?)(?<![\w.-])(?P<key>[A-Za-z_][\w.-]*+)\1[ \t]*:(?:[ \t]+|$)"""
 _QUOTED: Final = r""""(?:\\.|[^"\\])*"|'(?:''|[^'])*'"""
 # On command lines: `--api-key VALUE`, also as items of a list, and `API_KEY=VALUE`.
@@ -67,7 +76,7 @@ def looks_secret(key: object) -> bool:
     if last == "key":
         return before in _KEYS_OF
     if last == "token":
-        return before not in _VOCABULARY
+        return before not in _VOCABULARY and words[0] not in _COUNTS
     return last in ("keys", "tokens") and before in _KEYS_OF
 
 
@@ -93,7 +102,9 @@ def _hidden(value: Any) -> Any:
 
 
 def without_passwords(text: str) -> str:
-    """``text`` with the user and password of every URL hidden."""
+    """``text`` with the user and password of every URL hidden, and whatever has the shape of a token."""
+    if any(sign in text for sign in _TOKEN_SIGNS):
+        text = _compiled(_TOKEN).sub(HIDDEN, text)
     return re.sub(_URL_LOGIN, HIDDEN, text) if "://" in text else text
 
 
@@ -102,7 +113,7 @@ def secret_spans(line: str) -> list[tuple[int, int]]:
     keys = [match for match in re.finditer(_YAML_KEY, line) if looks_secret(match["key"])]
     first, length = len(line) - len(line.lstrip(" \t-?")), len(line.rstrip())
     found = [(key.end(), _value_end(line, key.end(), length, in_block=key.start() <= first)) for key in keys]
-    found += [match.span() for match in re.finditer(_URL_LOGIN, line)]
+    found += [match.span() for pattern in (_URL_LOGIN, _TOKEN) for match in re.finditer(pattern, line)]
     for pattern in (_FLAG, _ASSIGNED):
         found += [match.span("value") for match in re.finditer(pattern, line) if looks_secret(match["key"])]
     spans: list[tuple[int, int]] = []

@@ -22,7 +22,7 @@ def test_credentials(key: str) -> None:
 @pytest.mark.parametrize(
     "key",
     ["max_tokens", "stop_token_ids", "tokenizer", "eos_token", "image_token", "max_num_batched_tokens", "keys", "key",
-     "stage_input_payload_keys", "skip_special_tokens", "monkey", "author", "kv_key", "", 0, None],
+     "stage_input_payload_keys", "skip_special_tokens", "max_token", "monkey", "author", "kv_key", "", 0, None],
 )  # fmt: skip
 def test_what_is_none(key: object) -> None:
     assert not looks_secret(key)
@@ -41,6 +41,13 @@ def test_what_is_none(key: object) -> None:
         ("url", "redis://me:pw@host/0", "redis://***@host/0"),
         ("url", "git+https://hf_abc@host/path", "git+https://***@host/path"),
         ("url", "https://host/path@x", "https://host/path@x"),
+        ("note", f"the key hf_{'a1B2' * 9}, not ours", "the key ***, not ours"),
+        (
+            "args",
+            ["ghp_" + "a1" * 18, "sk-" + "x1" * 12, "sk-proj-" + "x1" * 12 + "_-z", "AKIA" + "A1" * 8],
+            ["***"] * 4,
+        ),
+        ("name", "hf_overrides gh-pages sk-learn hf_transfer", "hf_overrides gh-pages sk-learn hf_transfer"),
     ],
 )
 def test_redacted(key: str, value: Any, shown: Any) -> None:
