@@ -363,6 +363,11 @@ def _tokens(source: random.Random, count: int, vocabulary: int) -> list[int]:
 
 
 def write_thinker(path: Path) -> Path:
+    """The Thinker without weights."""
+    return write_model(path, THINKER)
+
+
+def write_model(path: Path, config: dict[str, Any]) -> Path:
     """A checkpoint without weights: configuration, and a tokenizer that has a word for every id."""
     if (path / "config.json").exists():
         return path
@@ -373,7 +378,7 @@ def write_thinker(path: Path) -> Path:
     tokenizer = Tokenizer(models.WordLevel(words, unk_token="w0"))
     path.mkdir(parents=True)
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="w151645").save_pretrained(path)
-    (path / "config.json").write_text(json.dumps(THINKER))
+    (path / "config.json").write_text(json.dumps(config))
     return path
 
 

@@ -61,15 +61,20 @@ def engine_environment(folder: Path, **more: str) -> dict[str, str]:
     """
     paths = [str(Path(__file__).resolve().parents[2])]
     if not any(point.name == "omnicfg" for point in entry_points(group="vllm.general_plugins")):
-        metadata = folder / "site" / "omnicfg_engine-0.dist-info"
-        metadata.mkdir(parents=True, exist_ok=True)
-        (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: omnicfg-engine\nVersion: 0\n")
-        points = "[vllm.general_plugins]\nomnicfg = omnicfg.engine.plugin:register\n"
-        (metadata / "entry_points.txt").write_text(points)
-        paths.append(str(metadata.parent))
+        paths.append(str(write_entry_point(folder / "site")))
     inherited = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     python_path = os.pathsep.join([*inherited, *paths])
     return {**os.environ, "PYTHONPATH": python_path, "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", **more}
+
+
+def write_entry_point(site: Path) -> Path:
+    """A folder with nothing but the metadata of a distribution that has the engine's entry point; ``site``."""
+    metadata = site / "omnicfg_engine-0.dist-info"
+    metadata.mkdir(parents=True, exist_ok=True)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: omnicfg-engine\nVersion: 0\n")
+    points = "[vllm.general_plugins]\nomnicfg = omnicfg.engine.plugin:register\n"
+    (metadata / "entry_points.txt").write_text(points)
+    return site
 
 
 def run_python(arguments: list[str], log: Path, environment: dict[str, str], timeout: float) -> int:

@@ -112,8 +112,7 @@ class Campaign:
             watch = Watch(subject.url, self.api_key)
             return nullcontext(Server(watch, watch.model()))
         request = subject.request_on(free_port(HOST))
-        speech = any(load.answer == "speech" for load in session.loads)
-        launch = subject.launch(request, this_machine(), speech)
+        launch = subject.launch(request, this_machine(), self._speaks(subject))
         name = str(request.plan.stages[0].arg("served_model_name") or request.model_name)
         log = self.store.log(session.round, subject.name)
         told = self._where(session)
@@ -124,6 +123,10 @@ class Campaign:
             log,
             lambda seconds: self.progress.status(f"{told}: starting the server, {seconds:.0f} s"),
         )
+
+    def _speaks(self, subject: Subject) -> bool:
+        """Whether speech is asked of an arm at all: then all of its loads, in any session, meet the same server."""
+        return any(load.answer == "speech" for load in self._fitting(subject))
 
     def _where(self, session: Session) -> str:
         return f"round {session.round} of {self.rounds}, {session.subject.name}"
@@ -153,6 +156,7 @@ class Campaign:
             "server": {
                 "start_s": server.start_s,
                 "log": server.log.name if server.log else None,
+                "speaks": self._speaks(session.subject),
             },
             "machine": machine_facts(),
         }

@@ -72,12 +72,12 @@ def _ratio(report: Report, figure: Figure) -> bool:
             ecolor="black",
             capsize=2,
         )
-        for (place, _), value in zip(known, middle, strict=True):
-            axes.annotate(f" {value - 1:+.1%}", (max(value - 1, 0), place), va="center", fontsize=7)
+        for place, ratio in known:
+            axes.annotate(f"  {ratio['median'] - 1:+.1%}", (max(ratio["high"] - 1, 0), place), va="center", fontsize=7)
     axes.set_yticks([row + 0.4 - height / 2 for row in range(len(loads))], [load["name"] for load in loads])
     axes.invert_yaxis()
     axes.axvline(0, color="black", linewidth=0.8)
-    axes.margins(x=0.15)
+    axes.margins(x=0.15, y=0.01)
     axes.set_xscale("symlog", linthresh=0.1)
     _percent(axes)
     axes.set_xlabel(f"requests per second against {report['baseline']}, median and range over rounds")

@@ -15,7 +15,7 @@ _TIMES: Final = ("ttft_ms", "tpot_ms", "ttfp_ms")
 Measurement = Mapping[str, Any]
 
 
-def report_of(setup: Mapping[str, Any], measurements: Sequence[Measurement], command: str) -> dict[str, Any]:
+def report_of(setup: Mapping[str, Any], measurements: Sequence[Measurement]) -> dict[str, Any]:
     """The report as data; ``schemas/bench.schema.json`` describes it. The first arm of the setup is the baseline."""
     arms = list(setup["arms"])
     loads = [
@@ -30,7 +30,7 @@ def report_of(setup: Mapping[str, Any], measurements: Sequence[Measurement], com
         "version": VERSION,
         "kind": KIND,
         "made": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "command": command,
+        "command": setup["command"],
         **{name: setup[name] for name in ("profile", "pipeline", "platform", "model", "engine", "driver")},
         "baseline": arms[0],
         "arms": setup["arms"],

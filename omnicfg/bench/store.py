@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from omnicfg.errors import UsageError
 from omnicfg.files import make_directory, write_whole
@@ -34,6 +34,20 @@ class Store:
             make_directory(folder / name)
         write_whole(path, dumps(merged))
         self.setup = merged
+
+    @classmethod
+    def of(cls, folder: Path) -> Self:
+        """The store that a folder holds. Raises :class:`UsageError` where it holds none."""
+        path = folder / _SETUP
+        if not path.is_file():
+            raise UsageError(
+                f"`{folder}` holds no measurements", "Name the folder that `bench prefix-cache --out` wrote."
+            )
+        setup = _read(path)
+        missing = [name for name in ("profile", "pipeline", "arms", "loads") if name not in setup]
+        if missing:
+            raise UsageError(f"`{path}` is not what `omnicfg bench` writes: it has no {', '.join(missing)}")
+        return cls(folder, setup)
 
     @property
     def scratch(self) -> Path:
@@ -70,11 +84,13 @@ def _merged(before: Mapping[str, Any], now: Mapping[str, Any], folder: Path) -> 
             f"`{folder}` holds measurements of something else: {', '.join(differing)} differ",
             "Name another folder with `--out`.",
         )
-    return {**before, **{name: {**before[name], **now[name]} for name in ("arms", "loads")}}
+    return {**before, **now, **{name: {**before[name], **now[name]} for name in ("arms", "loads")}}
 
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     for name, value in now.items():
+        if name == "command":
+            continue
         if name in ("arms", "loads"):
             shared = before[name].keys() & value.keys()
             yield from (f"{name[:-1]} {one}" for one in sorted(shared) if before[name][one] != value[one])

@@ -23,7 +23,7 @@ HELP = "Measure a prefix cache, see whether it changes answers, or compare two r
 
 _EACH: Final = 4
 """Prompts of a load that are looked at for equality."""
-_ACTIONS: Final = ("prefix-cache", "equality", "compare")
+_ACTIONS: Final = ("prefix-cache", "equality", "report", "compare")
 
 
 def load_names() -> Iterable[str]:
@@ -33,12 +33,12 @@ def load_names() -> Iterable[str]:
     return dict.fromkeys(load.name for path in tables().values() for load in read_loads(path) if load.name != WARM)
 
 
-ACTION = Annotated[str, Argument("ACTION", help="prefix-cache, equality, or compare.", words=lambda: _ACTIONS)]
+ACTION = Annotated[str, Argument("ACTION", help="prefix-cache, equality, report, or compare.", words=lambda: _ACTIONS)]
 THINGS = Annotated[
     list[str],
     Argument(
         "PROFILE|REPORT",
-        help="prefix-cache, equality: a profile. compare: two reports (files, folders of --out, or h20, as published).",
+        help="A profile; report: a folder of --out; compare: two of those, or h20, as published.",
         words=profile_names,
     ),
 ]
@@ -114,6 +114,8 @@ def run(
         raise UsageError(f"`omnicfg bench` cannot `{action}`", did_you_mean(action, _ACTIONS))
     if action == "compare":
         return _compare(things, format)
+    if action == "report":
+        return _report(things, format)
     from omnicfg.bench import setting
     from omnicfg.bench.campaign import Campaign
     from omnicfg.bench.drivers import driver as driver_of
@@ -175,6 +177,21 @@ def _compare(names: list[str], format: str) -> int:
     else:
         print(f"A: {left['profile']}\nB: {right['profile']}")
         sys.stdout.write(render_table(rows, Style(has_colour(sys.stdout)), width_of(sys.stdout), headers=headers))
+    return 0
+
+
+def _report(folders: list[str], format: str) -> int:
+    """Makes the report of measurements anew, from another machine's too."""
+    if len(folders) != 1:
+        raise UsageError("`omnicfg bench report` takes one folder", "The one that `bench prefix-cache --out` wrote.")
+    from omnicfg.bench.report import report_of
+    from omnicfg.bench.store import Store
+    from omnicfg.bench.written import show, write
+
+    store = Store.of(Path(folders[0]))
+    report = report_of(store.setup, store.measurements())
+    write(store.folder, report)
+    show(report, format)
     return 0
 
 
@@ -309,6 +326,7 @@ def _setup(subjects: list[Subject], loads: tuple[Load, ...], driver: str) -> dic
     plan = first.request.plan
     return {
         "kind": "prefix-cache",
+        "command": _command(),
         "profile": Path(plan.profile).name,
         "pipeline": plan.pipeline,
         "platform": plan.platform,
@@ -343,7 +361,7 @@ def _told(campaign: Any, format: str) -> int:
             complete = campaign.run()
     finally:
         campaign.progress.end()
-        report = report_of(campaign.store.setup, campaign.store.measurements(), _command())
+        report = report_of(campaign.store.setup, campaign.store.measurements())
         write(campaign.store.folder, report)
     show(report, format)
     if not complete:

@@ -126,7 +126,7 @@ def _measurement() -> Schema:
             "preemptions": _COUNT,
             "resident_gib": _maybe(resident | {"properties": {"stage_0": _SIZE, "all": _SIZE}}),
             "cache_tokens": _maybe(_COUNT),
-            "server": _record({"start_s": _maybe(_SIZE), "log": _maybe(_TEXT)}),
+            "server": _record({"start_s": _maybe(_SIZE), "log": _maybe(_TEXT), "speaks": {"type": "boolean"}}),
             "machine": _machine(),
         }
     )

@@ -49,7 +49,7 @@ def subject(name: str, **changes: Any) -> FakeSubject:
 
 
 def setup(arms: list[Subject], loads: tuple[Load, ...]) -> dict[str, Any]:
-    named = ("profile", "pipeline", "platform", "model", "engine", "driver")
+    named = ("command", "profile", "pipeline", "platform", "model", "engine", "driver")
     return {
         **dict.fromkeys(named, "x"),
         "arms": {one.name: {"settings": [], "alone": False, "plan": one.digest} for one in arms},
@@ -177,7 +177,11 @@ def test_a_running_server_is_measured_as_it_is(tmp_path: Path) -> None:
         made = campaign(tmp_path / "out", subject("off", url=fake.url), rounds=1)
         assert made.run()
     [cold, _] = made.store.measurements()
-    assert (cold["server"], cold["resident_gib"], cold["cache_tokens"]) == ({"start_s": None, "log": None}, None, 1600)
+    assert (cold["server"], cold["resident_gib"], cold["cache_tokens"]) == (
+        {"start_s": None, "log": None, "speaks": False},
+        None,
+        1600,
+    )
     assert {body["model"] for body in fake.asked} == {"fake"}
 
 
@@ -196,7 +200,7 @@ def test_a_report_of_what_was_measured(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(module, "machine_facts", lambda: {"gpus": []})
     made = campaign(tmp_path / "out", subject("off"), subject("on"))
     made.run()
-    report = report_of(made.store.setup, made.store.measurements(), "omnicfg bench")
+    report = report_of(made.store.setup, made.store.measurements())
     assert report["machines"] == [{"gpus": []}]
     shared = report["loads"][1]["arms"]
     assert shared["on"]["hit_rate"] == {"median": 0.7, "low": 0.7, "high": 0.7}

@@ -35,6 +35,7 @@ SETUP: dict[str, Any] = {
     "pipeline": "qwen3_omni_moe",
     "platform": "cuda",
     "model": "thinker",
+    "command": "omnicfg bench",
     "engine": "bundled",
     "driver": "own",
     "arms": {name: {"settings": [f"x={name}"], "alone": False, "plan": name} for name in ("off", "on")},
@@ -65,7 +66,7 @@ def measurement(round_: int, arm: str, load: str, rate: float, **changes: Any) -
         "preemptions": 0,
         "resident_gib": {"stage_0": 5.0 + (arm == "on"), "all": 7.0},
         "cache_tokens": 767_936,
-        "server": {"start_s": 60.0, "log": "1-off-1.log"},
+        "server": {"start_s": 60.0, "log": "1-off-1.log", "speaks": False},
         "machine": MACHINE,
         **changes,
     }
@@ -79,7 +80,7 @@ MEASURED = [
     measurement(3, "off", "P1024_h0_c1", 8.0),
     measurement(1, "off", "P1024_h0_c64", 20.0, errors=2),
 ]
-REPORT = report_of(SETUP, MEASURED, "omnicfg bench prefix-cache qwen3_omni_moe")
+REPORT = report_of(SETUP, MEASURED)
 
 
 def test_ratios_are_of_measurements_of_one_round() -> None:
@@ -95,7 +96,7 @@ def test_an_arm_that_is_not_measured_yet_is_not_there() -> None:
 
 def test_a_baseline_that_answered_nothing_has_no_ratio() -> None:
     measured = [measurement(1, "off", "P1024_h0_c1", 8.0, requests_per_second=0.0), MEASURED[1]]
-    assert report_of(SETUP, measured, "")["loads"][0]["arms"]["on"]["ratio"] is None
+    assert report_of(SETUP, measured)["loads"][0]["arms"]["on"]["ratio"] is None
 
 
 def test_the_report_is_what_its_schema_says() -> None:
@@ -116,13 +117,13 @@ def test_markdown_has_the_layout_of_the_published_tables() -> None:
 
 def test_errors_are_in_the_table() -> None:
     measured = [*MEASURED, measurement(1, "on", "P1024_h0_c64", 21.0, errors=3)]
-    told = tables.text(report_of(SETUP, measured, ""), Style(False), None)
+    told = tables.text(report_of(SETUP, measured), Style(False), None)
     assert "1 round, 5 errors" in told
 
 
 def test_one_arm_alone_is_a_table_too() -> None:
     setup = {**SETUP, "arms": {"off": SETUP["arms"]["off"]}}
-    assert "P1024_h0_c1" in tables.text(report_of(setup, MEASURED[:1], ""), Style(False), None)
+    assert "P1024_h0_c1" in tables.text(report_of(setup, MEASURED[:1]), Style(False), None)
 
 
 def test_pictures_and_files(tmp_path: Path) -> None:
