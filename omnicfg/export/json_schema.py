@@ -83,6 +83,7 @@ def profile_schema() -> Schema:
         "description": f"A deploy profile of vLLM-Omni {VLLM_OMNI}, as omnicfg compiles it.",
         "type": ["object", "null"],
         "additionalProperties": False,
+        "patternProperties": {"^x-": {"description": "A place for anchors, which nothing reads."}},
         "properties": _described(properties, words.PROFILE),
         "$defs": _definitions(),
     }

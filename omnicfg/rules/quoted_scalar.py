@@ -61,4 +61,9 @@ def _is_alone(block: Block, blocks: list[Block]) -> bool:
 def _help(key: object, node: Node) -> str:
     if isinstance(node, Scalar) and node.text and "${" in node.text:
         return f"An expression gives text; `${{oc.decode:{node.text}}}` gives the value that the text stands for."
-    return f"Write `{key}: {redacted(key, plain(node))}` without quotes."
+    from omnicfg.passes.read import read_scalar
+
+    value = plain(node)
+    unquoted = read_scalar(value)
+    text = str(unquoted).lower() if isinstance(unquoted, bool) else value
+    return f"Write `{key}: {redacted(key, text)}` without quotes."

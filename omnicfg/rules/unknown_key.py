@@ -22,7 +22,8 @@ RULE = Rule(
     why=(
         "vLLM-Omni ignores unknown keys at the top level, in platform blocks and in `runtime`, and hands unknown stage "
         "keys on as engine args that are refused at start, or that nobody reads. A typo therefore costs either a "
-        "crash or, worse, a setting that silently never applies."
+        "crash or, worse, a setting that silently never applies. Top-level keys that begin with `x-` are left alone: a "
+        "place for anchors."
     ),
     bad="""\
 pipeline: qwen3_tts
@@ -48,7 +49,7 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
         if block.known is None:
             continue
         for key in block.node.items:
-            if key not in block.known and not _is_unset_field(block, key):
+            if key not in block.known and not _is_unset_field(block, key) and not _is_shelf(block, key):
                 elsewhere = _elsewhere(str(key), block.place, subject.stage_kind(block.stage_id))
                 yield Finding(
                     block.node.key_mark(key),
@@ -79,6 +80,11 @@ def _is_set(key: str, block: Block, blocks: list[Block]) -> bool:
         for other in blocks
         if other.node is not block.node and other.place in _OF_A_STAGE and block.place in _OF_A_STAGE
     )
+
+
+def _is_shelf(block: Block, key: Hashable) -> bool:
+    """A top-level key such as ``x-common``, by convention a place for anchors: what refers to them is checked there."""
+    return block.place == "profile" and str(key).startswith("x-")
 
 
 def _is_unset_field(block: Block, key: Hashable) -> bool:
@@ -116,6 +122,10 @@ def _elsewhere(key: str, place: str, kind: str | None) -> str | None:
         return f"`{key}` belongs to the pipeline's topology; a profile cannot change it."
     if place == "stage" and kind:
         others = sorted(other for other, keys in schema.owners.items() if key in keys)
+        if others:
+            return f"`{key}` is a setting of {' and '.join(others)} stages; this one is {kind}."
+    if place == "parallel" and kind:
+        others = sorted(other for other, keys in schema.parallel_owners.items() if key in keys)
         if others:
             return f"`{key}` is a setting of {' and '.join(others)} stages; this one is {kind}."
     if place != "stage" and (key in schema.stage_fields or key in known_engine_args()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from omnicfg.diagnostics import Fix, Severity
@@ -125,11 +126,35 @@ def _is_of_the_shell(node: Node) -> bool:
     return node.layer.kind is LayerKind.OVERRIDE and bool(node.mark.line)
 
 
+def _number_of(text: str, wanted: ValueType) -> str | None:
+    """The number that a text means which only people and vLLM's command line read as one: `30%`, `4k`, `4K`.
+
+    ``k`` is 1000 and ``K`` is 1024 there (vllm 0.32.0, ``human_readable_int`` in ``vllm/utils/argparse_utils.py``).
+    """
+    percent = _PERCENT.fullmatch(text)
+    if percent and "float" in wanted.kinds:
+        return f"{float(percent[1]) / 100:g}"
+    count = _COUNT.fullmatch(text)
+    return str(int(count[1]) * _UNITS[count[2]]) if count and "int" in wanted.kinds else None
+
+
+_PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3})?) ?%")
+_COUNT = re.compile(r"([0-9]{1,9})([kmgKMG])")
+_UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G": 2**30}
+
+
 def _help(key: object, node: Node, wanted: ValueType) -> str | None:
     value = plain(node)
     if isinstance(value, str) and wanted.choices:
         close = near(value, wanted.choices)
         return f"Did you mean `{close}`?" if close else None
+    if isinstance(value, str):
+        number = _number_of(value, wanted)
+        return None if number is None else f"Write `{key}: {number}`."
+    if key == "devices" and isinstance(value, list) and all(type(item) is int for item in value):
+        return f'Write `{key}: "{",".join(map(str, value))}"`.'
+    if "bool" in wanted.kinds and type(value) is int and value in (0, 1):
+        return f"Write `{key}: {str(bool(value)).lower()}`."
     if isinstance(value, int) and "str" in wanted.kinds:
         text = node.text if isinstance(node, Scalar) and node.text else str(value)
         if _is_of_the_shell(node):

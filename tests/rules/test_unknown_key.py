@@ -159,6 +159,15 @@ def test_parallel_config_of_each_kind_of_stage(profile_file: WriteProfile) -> No
         (4, 37, "unknown key `ulysses_degree` in `parallel_config` of stage 0"),
         (5, 37, "unknown key `ulyses_degree` in `parallel_config` of stage 1"),
     ]
+    hint = "`ulysses_degree` is a setting of diffusion stages; this one is llm_ar."
+    assert findings(profile_file(text), "OC101")[0].help == hint
+
+
+def test_a_shelf_for_anchors(profile_file: WriteProfile) -> None:
+    text = "pipeline: qwen3_tts\nasync_chunk: false\nx-common: &common {max_num_seq: 8}\n"
+    assert told(profile_file(text + "stages: [{stage_id: 0, max_num_seqs: 8}]\n"), "OC101") == []
+    (found,) = findings(profile_file(text + "stages: [{stage_id: 0, <<: *common}]\n"), "OC101")
+    assert found.message == "unknown key `max_num_seq` in stage 0"
 
 
 def test_the_sampling_parameters_of_a_diffusion_stage_and_of_a_pooling_stage(profile_file: WriteProfile) -> None:

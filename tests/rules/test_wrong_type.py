@@ -16,7 +16,18 @@ WRONG = {
         4, 28, "`devices` in stage 0 is the int `0`; it has to be text", 'Write `devices: "0"`.',
     ),
     "stages:\n  - {stage_id: 0, runtime: {devices: [0, 1]}}\n": (
-        4, 38, "`devices` in `runtime` of stage 0 is a list; it has to be text", None,
+        4, 38, "`devices` in `runtime` of stage 0 is a list; it has to be text", 'Write `devices: "0,1"`.',
+    ),
+    "stages:\n  - {stage_id: 0, gpu_memory_utilization: 30%}\n": (
+        4, 43, "`gpu_memory_utilization` in stage 0 is the text `30%`; it has to be a number",
+        "Write `gpu_memory_utilization: 0.3`.",
+    ),
+    "stages:\n  - {stage_id: 0, max_model_len: 4k}\n": (
+        4, 34, "`max_model_len` in stage 0 is the text `4k`; it has to be a whole number", "Write `max_model_len: 4000`.",
+    ),
+    "trust_remote_code: 0\n": (
+        3, 20, "`trust_remote_code` in the profile is the int `0`; it has to be true or false",
+        "Write `trust_remote_code: false`.",
     ),
     "stages:\n  - {stage_id: 0, num_replicas: 2.0}\n": (
         4, 33, "`num_replicas` in stage 0 is the float `2.0`; it has to be a whole number", "Write `num_replicas: 2`.",
@@ -90,7 +101,7 @@ QUOTED = {
     ),
     HEAD + "stages:\n  - {stage_id: 0, async_scheduling: 'off'}\n": (
         4, 37, "`async_scheduling` in stage 0 is the text `off`, not true or false and counts as true",
-        "Write `async_scheduling: off` without quotes.",
+        "Write `async_scheduling: false` without quotes.",
     ),
     HEAD + "stages:\n  - {stage_id: 0, max_num_seqs: '8'}\n": (
         4, 33, "`max_num_seqs` in stage 0 is the text `8`, not a whole number",
