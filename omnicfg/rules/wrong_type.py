@@ -148,18 +148,26 @@ def _help(key: object, node: Node, wanted: ValueType) -> str | None:
     if isinstance(value, str) and wanted.choices:
         close = near(value, wanted.choices)
         return f"Did you mean `{close}`?" if close else None
+    form = _form(key, node, wanted)
+    if form is None:
+        return None
+    if form.startswith('"') and _is_of_the_shell(node):
+        return f"Write the value as `'{form}'`; the shell takes the outer quotes away."
+    return f"Write `{key}: {form}`."
+
+
+def _form(key: object, node: Node, wanted: ValueType) -> str | None:
+    """The value that was meant, as it has to be written."""
+    value = plain(node)
     if isinstance(value, str):
-        number = _number_of(value, wanted)
-        return None if number is None else f"Write `{key}: {number}`."
-    if key == "devices" and isinstance(value, list) and all(type(item) is int for item in value):
-        return f'Write `{key}: "{",".join(map(str, value))}"`.'
-    if "bool" in wanted.kinds and type(value) is int and value in (0, 1):
-        return f"Write `{key}: {str(bool(value)).lower()}`."
+        return _number_of(value, wanted)
+    if isinstance(value, list):
+        is_devices = key == "devices" and all(type(item) is int for item in value)
+        return f'"{",".join(map(str, value))}"' if is_devices else None
+    if "bool" in wanted.kinds:
+        return str(bool(value)).lower() if type(value) is int and value in (0, 1) else None
     if isinstance(value, int) and "str" in wanted.kinds:
-        text = node.text if isinstance(node, Scalar) and node.text else str(value)
-        if _is_of_the_shell(node):
-            return f"Write the value as `'\"{text}\"'`; the shell takes the outer quotes away."
-        return f'Write `{key}: "{text}"`.'
+        return f'"{node.text if isinstance(node, Scalar) and node.text else value}"'
     if isinstance(value, float) and wanted.kinds <= {"int", "none"} and value.is_integer():
-        return f"Write `{key}: {int(value)}`."
+        return str(int(value))
     return None

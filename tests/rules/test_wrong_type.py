@@ -23,7 +23,8 @@ WRONG = {
         "Write `gpu_memory_utilization: 0.3`.",
     ),
     "stages:\n  - {stage_id: 0, max_model_len: 4k}\n": (
-        4, 34, "`max_model_len` in stage 0 is the text `4k`; it has to be a whole number", "Write `max_model_len: 4000`.",
+        4, 34, "`max_model_len` in stage 0 is the text `4k`; it has to be a whole number",
+        "Write `max_model_len: 4000`.",
     ),
     "trust_remote_code: 0\n": (
         3, 20, "`trust_remote_code` in the profile is the int `0`; it has to be true or false",
