@@ -69,6 +69,7 @@ def in_text(server: Server, question: Question, rows: Rows | None) -> Answer:
         "max_tokens": question.prompt.output_tokens,
         "temperature": 0,
         "ignore_eos": True,
+        "stop_token_ids": [],
         "return_token_ids": True,
     }
     if rows is not None:
@@ -93,6 +94,7 @@ def in_speech(server: Server, question: Question, seed: int | None) -> Answer:
         "max_tokens": question.prompt.output_tokens,
         "temperature": 0,
         "ignore_eos": True,
+        "stop_token_ids": [],
         "return_token_ids": True,
     }
     if seed is not None:

@@ -14,6 +14,8 @@ from omnicfg.report.json import dumps
 VERSION: Final = 1
 _SETUP: Final = "setup.json"
 _MEASURED: Final = "measurements"
+_OF_EQUALITY: Final = frozenset({"equality.json", "logs", "scratch"})
+"""What ``bench equality`` may have put into the same folder before."""
 
 
 class Store:
@@ -28,7 +30,7 @@ class Store:
         merged = dict(setup)
         if path.is_file():
             merged = _merged(_read(path), setup, folder)
-        elif folder.is_dir() and any(folder.iterdir()):
+        elif folder.is_dir() and any(entry.name not in _OF_EQUALITY for entry in folder.iterdir()):
             raise UsageError(f"`{folder}` holds something else", "Name a new folder with `--out`.")
         for name in (_MEASURED, "logs", "scratch"):
             make_directory(folder / name)

@@ -119,17 +119,18 @@ def run(
     from omnicfg.bench import setting
     from omnicfg.bench.campaign import Campaign
     from omnicfg.bench.drivers import driver as driver_of
-    from omnicfg.bench.loads import chosen, warm_up
+    from omnicfg.bench.loads import chosen, shipped, warm_up
     from omnicfg.bench.progress import Progress
     from omnicfg.bench.prompts import Vocabulary
     from omnicfg.bench.store import Store
 
     profile = _one_profile(action, things)
+    own = _own_table(quick, loads_file)
     subjects = _subjects(profile, _arms(arms, url), platform, overlays, settings, pipeline, model, engine, url)
     if subjects is None:
         return 1
     first = subjects[0].request
-    table = _table(first.plan.pipeline, quick, loads_file)
+    table = own or shipped(first.plan.pipeline)
     wanted = chosen(table, [name for word in loads or () for name in word.split(",")])
     sender = driver_of(driver)
     measured = _fitting(wanted, subjects, sender.ANSWERS)
@@ -253,14 +254,13 @@ def _subjects(
     return subjects
 
 
-def _table(pipeline: str, quick: bool, file: Path | None) -> tuple[Load, ...]:
+def _own_table(quick: bool, file: Path | None) -> tuple[Load, ...]:
+    """The loads that the options name; none where they name none."""
     from omnicfg.bench import loads
 
     if quick and file is not None:
         raise UsageError("`--quick` and `--loads-file` contradict each other", "Give one of them.")
-    if file is not None:
-        return loads.read_loads(file)
-    return loads.quick() if quick else loads.shipped(pipeline)
+    return loads.read_loads(file) if file is not None else loads.quick() if quick else ()
 
 
 def _fitting(wanted: tuple[Load, ...], subjects: list[Subject], answers: frozenset[str]) -> tuple[Load, ...]:

@@ -45,6 +45,7 @@ def _bodies(task: Task, prompts: list[Prompt]) -> tuple[str, list[bytes]]:
         "model": task.server.model,
         "temperature": 0,
         "ignore_eos": True,
+        "stop_token_ids": [],  # a plan's own would end an answer early
         "stream": True,
         "stream_options": {"include_usage": True},
     }
