@@ -66,7 +66,7 @@ class _Effect:
         if chunks is not None and chunks.value is not None:
             self._put(("async_chunk",), bool(chunks.value), chunks.text)
         stage_overrides = self.line.given.get("stage_overrides")
-        if stage_overrides is not None:
+        if stage_overrides is not None and stage_overrides.value is not None:
             for stage_id, settings in stage_overrides.value.items():
                 self._of_stage(stage_id, settings, stage_overrides)
         return [Override(tuple(map(str, route)), node) for route, node in self.set.items()]

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Final, NoReturn
 
-from omnicfg.command_line.shell import Word, commands
+from omnicfg.command_line.shell import Word, interpolated, script
 from omnicfg.errors import UsageError
 from omnicfg.passes.read import load_text, read_text
 from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Scalar, Sequence
 
 _PROGRAMS: Final = ("vllm", "vllm-omni")
 _SERVER: Final = "vllm_omni.entrypoints.openai.api_server"  # run as a module, it is always vLLM-Omni's
-_INSTRUCTION: Final = r"\s*(CMD|ENTRYPOINT|RUN|ENV|ARG)\s+"
+_MODULES: Final = ("vllm", "vllm.entrypoints.cli.main", "vllm_omni", "vllm_omni.entrypoints.cli.main")
+_SHELLS: Final = ("sh", "bash", "dash", "zsh", "ash")
+_INSTRUCTION: Final = re.compile(r"\s*(CMD|ENTRYPOINT|RUN|ENV|ARG)\s+", re.IGNORECASE)
+_MAX_SHELLS: Final = 4
 _LAYER: Final = Layer(LayerKind.PROFILE, "compose")
 
 
 def of_text(text: str) -> list[Word]:
     """The words after ``serve`` of a command given on the command line. Raises :class:`UsageError`."""
     line = text.replace("\\\n", "  ").replace("\n", " ")
-    found = [
-        words for command in commands(line, "--command", bare_json=True) if (words := _after_serve(command)) is not None
-    ]
-    return _only(found, "--command")
+    return _only(_servers(script(line, "--command", bare_json=True).commands), "--command")
 
 
 def of_file(path: Path) -> list[Word]:
@@ -71,13 +72,40 @@ def _refuse(message: str, help: str) -> NoReturn:
     raise UsageError(message, help)
 
 
+def _servers(commands: list[list[Word]], variables: dict[str, str] | None = None, depth: int = 0) -> list[list[Word]]:
+    """The words after ``serve`` of every command that starts a server, those that a shell is handed included."""
+    found: list[list[Word]] = []
+    for command in commands:
+        served = _after_serve(command)
+        if served is not None:
+            found.append(served)
+            continue
+        text = _handed_to_shell(command)
+        if text is not None and depth < _MAX_SHELLS:
+            inner = script(text.text, text.mark.file, variables=dict(variables or {})).commands
+            placed = [[word._replace(mark=text.mark) for word in words] for words in inner]
+            found += _servers(placed, variables, depth + 1)
+    return found
+
+
+def _handed_to_shell(command: list[Word]) -> Word | None:
+    """The script of ``bash -c SCRIPT``, or of ``eval``."""
+    for at, word in enumerate(command[:-1]):
+        if word.text == "eval":
+            return command[at + 1]._replace(text=" ".join(each.text for each in command[at + 1 :]))
+        is_shell = at > 0 and command[at - 1].text.rpartition("/")[2] in _SHELLS
+        if is_shell and re.fullmatch(r"-[a-z]*c", word.text):
+            return command[at + 1]
+    return None
+
+
 def _after_serve(command: list[Word]) -> list[Word] | None:
     """The words after ``serve``, wherever the program stands (behind ``exec``, ``nohup`` or ``docker run ...``)."""
     for at, word in enumerate(command[:-1]):
         if word.text == "-m" and command[at + 1].text == _SERVER:
             return [command[at + 1]._replace(text="--omni"), *_without_redirections(command[at + 2 :])]
         program = word.text.rpartition("/")[2]
-        is_module = word.text == "-m" and command[at + 1].text in ("vllm_omni", "vllm_omni.entrypoints.cli.main")
+        is_module = word.text == "-m" and command[at + 1].text in _MODULES
         step = 2 if is_module else 1
         if (program in _PROGRAMS or is_module) and len(command) > at + step and command[at + step].text == "serve":
             return _without_redirections(command[at + step + 1 :])
@@ -89,7 +117,7 @@ def _without_redirections(words: list[Word]) -> list[Word]:
     rest = iter(words)
     for word in rest:
         match = re.match(r"(?:\d|&)?(?:>>?|<)(.*)", word.text)
-        if match is None:
+        if match is None or word.text in word.unknown:
             kept.append(word)
         elif not match[1]:
             next(rest, None)
@@ -97,7 +125,14 @@ def _without_redirections(words: list[Word]) -> list[Word]:
 
 
 def _of_shell(text: str, shown: str) -> list[list[Word]]:
-    return [words for command in commands(text, shown) if (words := _after_serve(command)) is not None]
+    """The servers of a script; where it starts none itself, those of the scripts that it writes."""
+    variables: dict[str, str] = {}
+    read = script(text, shown, variables=variables)
+    found = _servers(read.commands, variables)
+    if not found:
+        for line, document in read.documents:
+            found += _servers(script(document, shown, line=line, variables=dict(variables)).commands, variables)
+    return found
 
 
 def _of_dockerfile(text: str, shown: str) -> list[list[Word]]:
@@ -106,23 +141,28 @@ def _of_dockerfile(text: str, shown: str) -> list[list[Word]]:
     entry: list[Word] = []
     found: list[list[Word]] = []
     for line, instruction in _instructions(text):
-        match = re.match(_INSTRUCTION, instruction)
+        match = _INSTRUCTION.match(instruction)
         if match is None:
             continue
-        body = instruction[match.end() :]
-        if match[1] in ("ENV", "ARG"):
-            commands(f"export {body}", shown, variables=variables)
+        name, body = match[1].upper(), instruction[match.end() :]
+        if name in ("ENV", "ARG"):
+            script(_exported(body), shown, variables=variables)
             continue
         words = _exec_form(body, shown, line)
-        parsed = [words] if words else commands(body, shown, line=line, variables=variables)
-        if match[1] == "ENTRYPOINT":
+        parsed = [words] if words else script(body, shown, line=line, variables=variables).commands
+        if name == "ENTRYPOINT":
             entry = parsed[0] if parsed else []
         for command in parsed:
-            whole = command if match[1] != "CMD" else [*entry, *command]
-            served = _after_serve(whole)
-            if served is not None:
-                found = [*found[: -1 if match[1] == "CMD" and entry and found else len(found)], served]
+            whole = command if name != "CMD" else [*entry, *command]
+            for served in _servers([whole], variables):
+                found = [*found[: -1 if name == "CMD" and entry and found else len(found)], served]
     return found
+
+
+def _exported(body: str) -> str:
+    """``ENV NAME value``, the older form, and ``ENV NAME=value`` as a shell has them."""
+    older = re.match(r"([A-Za-z_]\w*)[ \t]+(.*)", body, re.DOTALL)
+    return f"export {body}" if older is None else f"export {older[1]}={shlex.quote(older[2].strip())}"
 
 
 def _instructions(text: str) -> list[tuple[int, str]]:
@@ -130,6 +170,9 @@ def _instructions(text: str) -> list[tuple[int, str]]:
     found: list[tuple[int, str]] = []
     open_line = False
     for number, line in enumerate(text.split("\n"), start=1):
+        if open_line and line.lstrip().startswith("#"):
+            found[-1] = (found[-1][0], f"{found[-1][1]}\n\\")  # a comment in between is taken out
+            continue
         if open_line:
             found[-1] = (found[-1][0], f"{found[-1][1]}\n{line}")
         else:
@@ -159,17 +202,16 @@ def _of_compose(text: str, shown: str) -> list[list[Word]]:
         if not isinstance(service, Mapping):
             continue
         words = [*_compose_words(service.get("entrypoint"), shown), *_compose_words(service.get("command"), shown)]
-        served = _after_serve(words)
-        if served is not None:
-            found.append(served)
+        found += _servers([words])
     return found
 
 
 def _compose_words(node: Node | None, shown: str) -> list[Word]:
     if isinstance(node, Sequence):
         scalars = [item for item in node.items if isinstance(item, Scalar)]
-        return [Word(str(item.value if item.text is None else item.text), item.mark) for item in scalars]
+        return [interpolated(str(item.value if item.text is None else item.text), item.mark) for item in scalars]
     if isinstance(node, Scalar) and isinstance(node.value, str):
-        parsed = commands(node.value.replace("\n", " "), shown)
+        line = node.value.replace("\\\n", " ").replace("\n", " ").replace("$$", "\\$")
+        parsed = script(line, shown).commands
         return [Word(word.text, node.mark, word.unknown) for command in parsed for word in command]
     return []

@@ -66,8 +66,8 @@ KINDS: Final[dict[str, Kind]] = {
     "unset-variable": Kind(
         "OC856",
         Severity.WARNING,
-        "A variable in the command that nothing in the same file assigns.",
-        "What it stands for is not known here; the command was read as if the variable's name were the value.",
+        "A variable, an argument of the script or the output of a command, which nothing in the same file tells.",
+        "What it stands for is not known here, so the flag that it belongs to is left out of what is shown.",
         f"{_SERVE} --max-num-seqs $SEQS",
         "Assign it in the file, or give `${SEQS:-8}` a default.",
     ),

@@ -43,12 +43,17 @@ class Flag(NamedTuple):
 
 
 class Catalog(NamedTuple):
-    """All flags by option, and what the release does with overrides of single stages."""
+    """All flags by option, and what the release does with overrides of single stages.
+
+    ``read_by_server`` names flags that reach stages and that the HTTP server reads as well, for itself: a profile
+    cannot say those to it.
+    """
 
     by_option: Mapping[str, Flag]
     dropped_from_stage_overrides: frozenset[str]
     refused_on_diffusion_stages: frozenset[str]
     removed: frozenset[str]
+    read_by_server: frozenset[str]
 
     def named(self, dest: str) -> Flag | None:
         """The flag that sets a name."""
@@ -65,6 +70,7 @@ def catalog() -> Catalog:
         frozenset(raw["dropped_from_stage_overrides"]),
         frozenset(raw["refused_on_diffusion_stages"]),
         frozenset(raw["removed"]),
+        frozenset(raw["read_by_server"]),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
@@ -20,13 +21,15 @@ from omnicfg.tree import Mark
 
 _READABLE: Final = r"(\d+(?:\.\d+)?)([kKmMgGtT])"
 _POWERS: Final = {"k": 1, "m": 2, "g": 3, "t": 4}
+_LIST: Final = r"[@*]\]?\}?\Z"
 _NEGATIVE: Final = r"-\d+(\.\d*)?\Z|-\.\d+\Z"
 
 
 class Given(NamedTuple):
-    """A flag that was given: its value as upstream has it, how it is shown, where it stands, and its words to show.
+    """A flag that was given: its value as upstream has it, how it is shown, where it stands, its words for a shell.
 
-    Of a credential only the value itself is not hidden.
+    Of a credential only the value itself is not hidden. ``is_open`` is a flag whose value nothing here tells, as it
+    comes from outside of the text; its ``value`` is ``None``.
     """
 
     flag: Flag
@@ -34,18 +37,21 @@ class Given(NamedTuple):
     text: str
     mark: Mark
     words: tuple[str, ...]
+    is_open: bool = False
 
 
 class CommandLine(NamedTuple):
     """A parsed command: the model, the flags that were given (each once, the last one counts), and what is wrong.
 
-    ``stage_config`` is the old stage config that ``--stage-configs-path`` named before 0.30.
+    ``stage_config`` is the old stage config that ``--stage-configs-path`` named before 0.30; ``rest`` holds words that
+    may stand for any flags, such as ``$@``.
     """
 
     model: Word | None
     given: dict[str, Given]
     findings: list[Diagnostic]
     stage_config: Word | None = None
+    rest: tuple[Word, ...] = ()
 
     def value(self, dest: str) -> Any:
         """The value of a flag; ``None`` where it was not given."""
@@ -71,6 +77,7 @@ class _Parser:
         self.nested: dict[tuple[str, str], tuple[dict[str, Any], Word]] = {}
         self.findings: list[Diagnostic] = []
         self.stage_config: Word | None = None
+        self.rest: list[Word] = []
 
     def parse(self) -> CommandLine:
         for word in self.words:
@@ -80,6 +87,8 @@ class _Parser:
             self.at += 1
             if _is_option(word.text):
                 self._take(word)
+            elif word.text in word.unknown and (self.model is not None or re.search(_LIST, word.text)):
+                self.rest.append(word)
             elif self.model is None:
                 self.model = word
             else:
@@ -88,11 +97,17 @@ class _Parser:
             self._set(self.known.by_option[option], json.dumps(value), word, [word._replace(text=json.dumps(value))])
         if self.model is None and "model" in self.given:
             self.model = Word(str(self.given["model"].value), self.given["model"].mark)
-        return CommandLine(self.model, self.given, self.findings, self.stage_config)
+        return CommandLine(self.model, self.given, self.findings, self.stage_config, tuple(self.rest))
 
     def _check_variables(self, word: Word) -> None:
-        for name in word.unknown:
-            self._tell("unset-variable", word, f"nothing assigns `${name}` here")
+        for shown in word.unknown:
+            if shown.startswith(("$(", "`", "<(", ">(")):
+                message = f"what `{shown}` prints is not known here"
+            elif re.match(r"\$\{?[\d@*#]", shown):
+                message = f"`{shown}` is what the script is called with, which is not known here"
+            else:
+                message = f"nothing assigns `{shown}` here"
+            self._tell("unset-variable", word, message)
 
     def _tell(self, name: str, word: Word, message: str, help: str | None = None) -> None:
         self.findings.append(finding(name, word.mark, message, help))
@@ -167,11 +182,14 @@ class _Parser:
             self._tell("bad-flag-value", word, f"`{option}` takes no value")
             return
         value = not option.startswith("--no-") if flag.kind == "bool" else flag.const
-        self.given[flag.dest] = Given(flag, value, option, word.mark, (word.text,))
+        self.given[flag.dest] = Given(flag, value, option, word.mark, (word.quoted,))
 
     def _set(self, flag: Flag, text: str, word: Word, values: list[Word], *, bare: bool = False) -> None:
+        is_open = any(value.unknown for value in values)
         try:
-            if bare:
+            if is_open:
+                value = None
+            elif bare:
                 value = flag.const
             elif flag.nargs in ("+", "*"):
                 value = [_value(flag, each.text) for each in values]
@@ -183,17 +201,23 @@ class _Parser:
             self._tell("bad-flag-value", place, f"`{flag.shown}` is `{shown}`; it has to be {error}")
             return
         shown = redacted(flag.dest, _short(text))
-        words = (flag.shown, *(redacted(flag.dest, each.text) for each in values))
-        self.given[flag.dest] = Given(flag, value, f"{flag.shown} {shown}".rstrip(), word.mark, words)
+        words = (flag.shown, *(_quoted(flag, each) for each in values))
+        self.given[flag.dest] = Given(flag, value, f"{flag.shown} {shown}".rstrip(), word.mark, words, is_open)
 
     def _take_nested(self, word: Word, option: str, equals: str, text: str) -> None:
         """``--compilation-config.mode 3``: all of one flag together are its JSON."""
         head, *keys = option.removesuffix("+").split(".")
         flag = self._flag(word, head)
+        given = word
         if not equals and self.at < len(self.words):
-            text = self.words[self.at].text
+            given = self.words[self.at]
+            text = given.text
             self.at += 1
         if flag is None:
+            return
+        if given.unknown:
+            words = (word.quoted,) if given is word else (word.quoted, given.quoted)
+            self.given[option] = Given(flag, None, " ".join(words), word.mark, words, is_open=True)
             return
         value = text.split(",") if option.endswith("+") else _loose(text)
         # Upstream gathers by the option as it is written: of a long and a short form, the last one replaces the other.
@@ -312,6 +336,11 @@ _CONVERT: Final[dict[str, Callable[[str], Any]]] = {
     "human_int_or_auto": _readable_or_auto,
     "stage_overrides": _stage_overrides,
 }
+
+
+def _quoted(flag: Flag, word: Word) -> str:
+    shown = redacted(flag.dest, word.text)
+    return word.quoted if shown == word.text else shlex.quote(str(shown))
 
 
 def _short(text: str) -> str:

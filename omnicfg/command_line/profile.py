@@ -21,6 +21,12 @@ def profile_of(line: CommandLine, asked: str, pipeline: str | None, model: Path 
 
     Raises :class:`~omnicfg.errors.OmnicfgError` where nothing tells which profile is started.
     """
+    given = line.given.get("deploy_config")
+    if given is not None and given.is_open and not asked:
+        raise UsageError(
+            f"which profile the command starts is not known: `{given.text}` holds what nothing here assigns",
+            "Give the variable a value or a default (`${NAME:-value}`) in the file, or name the profile as PROFILE.",
+        )
     named = line.value("deploy_config")
     if asked and named is not None:
         raise UsageError("the command names a deploy config, and PROFILE another", "Leave PROFILE out.")

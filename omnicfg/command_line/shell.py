@@ -4,23 +4,73 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from omnicfg.tree import Mark
 
-_VARIABLE: Final = r"\$(?:\{(?P<name>[A-Za-z_]\w*)(?::?-(?P<default>[^{}$]*))?\}|(?P<bare>[A-Za-z_]\w*))"
-_ASSIGNMENT: Final = r"(?:export\s+|ENV\s+|ARG\s+)?([A-Za-z_]\w*)=(.*)\Z"
+_NAME: Final = re.compile(r"[A-Za-z_]\w*|\d+|[@*#?$!-]")
+_ARRAY: Final = re.compile(r"([A-Za-z_]\w*)(\+?)=\(")
+_ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)\Z", re.DOTALL)
+_ASSIGNS: Final = re.compile(r"[A-Za-z_]\w*\+?=")
+_HEREDOC: Final = re.compile(r"<<(-?)[ \t]*(?:'([^'\n]+)'|\"([^\"\n]+)\"|\\?([^\s;|&()<>'\"\\]+))")
+_DECLARATIONS: Final = ("export", "local", "readonly", "declare", "typeset")
 _OPERATORS: Final = ("&&", "||", ";;", ";", "|", "&", "\n", "(", ")")
+_MAX_DEPTH: Final = 20
+_MAX_VALUE: Final = 100_000  # a variable that grows by itself is not followed any further
 MAX_WORDS: Final = 10_000
 
 
 class Word(NamedTuple):
-    """A word of a command: its text after quotes and variables, its place, and the variables that nothing assigns."""
+    """A word of a command: its text after quotes and variables, its place, and the expansions that nothing here tells.
+
+    Those stand in the text as they are written: ``$SEQS``, ``$@``, ``$(hostname)``.
+    """
 
     text: str
     mark: Mark
     unknown: tuple[str, ...] = ()
+
+    @property
+    def quoted(self) -> str:
+        """The word as a shell takes it; what is not known here stays for the shell to expand."""
+        if not self.unknown:
+            return shlex.quote(self.text)
+        parts = re.split("(" + "|".join(map(re.escape, self.unknown)) + ")", self.text)
+        shown = (part if part in self.unknown else re.sub(r'([\\"$`])', r"\\\1", part) for part in parts)
+        return f'"{"".join(shown)}"'
+
+
+class Script(NamedTuple):
+    """The simple commands of a text, and the here-documents that it hands to them, each with its first line."""
+
+    commands: list[list[Word]]
+    documents: list[tuple[int, str]]
+
+
+class _Fields:
+    """The words that one word of the text becomes: an expansion outside of quotes may be none, or several."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.open: str | None = None
+
+    def add(self, text: str) -> None:
+        self.open = (self.open or "") + text
+
+    def split(self, text: str) -> None:
+        """An expansion outside of quotes."""
+        parts = re.split(r"[ \t\n]+", text)
+        for number, part in enumerate(parts):
+            if number and self.open is not None:
+                self.done.append(self.open)
+                self.open = None
+            if part:
+                self.add(part)
+
+    def all(self) -> list[str]:
+        return self.done if self.open is None else [*self.done, self.open]
 
 
 class _Reader:
@@ -30,54 +80,144 @@ class _Reader:
         self.text = text
         self.shown = shown
         self.variables = variables
+        self.arrays: dict[str, list[Word]] = {}
         self.bare_json = bare_json
         self.at = 0
         self.line = line
         self.line_start = 0
         self.unknown: list[str] = []
+        self.unbalanced: set[str] = set()
+        self.pending: list[tuple[str, bool]] = []
+        self.documents: list[tuple[int, str]] = []
 
     def commands(self) -> Iterator[list[Word]]:
         words: list[Word] = []
         count = 0
-        while (word := self._next()) is not None:
+        while (found := self._next()) is not None:
             count += 1
-            if count > MAX_WORDS:
+            if count > MAX_WORDS or len(words) > MAX_WORDS:
                 break
-            if isinstance(word, Word):
-                words.append(word)
+            if isinstance(found, list):
+                words += found
                 continue
             yield from self._finished(words)
             words = []
+            if found == "\n":
+                self._read_documents()
         yield from self._finished(words)
 
     def _finished(self, words: list[Word]) -> Iterator[list[Word]]:
         """A command without the assignments before it; one of nothing but assignments is remembered."""
         rest = list(words)
-        if rest and rest[0].text in ("export", "ENV", "ARG"):
-            rest = [word._replace(text=f"export {word.text}") for word in rest[1:]]
-        while rest and (match := re.match(_ASSIGNMENT, rest[0].text, re.DOTALL)):
-            self.variables[match[1]] = match[2]
+        if rest and rest[0].text in _DECLARATIONS:
+            rest = [word for word in rest[1:] if _ASSIGNMENT.match(word.text)]
+        while rest and (match := _ASSIGNMENT.match(rest[0].text)):
+            self._assign(match[1], match[3], rest[0], appends=bool(match[2]))
             rest.pop(0)
         if rest:
             yield rest
 
-    def _next(self) -> Word | str | None:
-        """The next word, an operator, or ``None`` at the end."""
+    def _assign(self, name: str, value: str, word: Word, *, appends: bool) -> None:
+        self.arrays.pop(name, None)
+        whole = (self.variables.get(name, "") if appends else "") + value
+        if word.unknown or len(whole) > _MAX_VALUE:
+            self.variables.pop(name, None)
+        else:
+            self.variables[name] = whole
+
+    def _next(self) -> list[Word] | str | None:
+        """The words that the next one becomes, an operator, or ``None`` at the end."""
         self._skip_blanks()
         if self.at >= len(self.text):
             return None
+        if self._take_document() or self._take_array():
+            return []
+        if self.text.startswith((">(", "<("), self.at):
+            return [self._process()]
         for operator in _OPERATORS:
-            if self.text.startswith(operator, self.at):
+            if self.text.startswith(operator, self.at) and not self.text.startswith("&>", self.at):
                 self._advance(len(operator))
                 return operator
+        return self._words()
+
+    def _words(self) -> list[Word]:
         line, column = self.line, self.at - self.line_start + 1
+        array = self._spliced()
+        if array is not None:
+            return array
         self.unknown = []
-        parts: list[str] = []
+        fields = _Fields()
+        splits = _ASSIGNS.match(self.text, self.at) is None
         if self.bare_json and self.text[self.at] == "{":
-            parts.append(self._json())
+            fields.add(self._json())
         while self.at < len(self.text) and not self._at_end_of_word():
-            parts.append(self._piece())
+            self._piece(fields, splits)
         mark = Mark(self.shown, line, column, self.line, self.at - self.line_start + 1)
+        unknown = tuple(dict.fromkeys(self.unknown))
+        return [Word(text, mark, tuple(each for each in unknown if each in text)) for text in fields.all()]
+
+    def _spliced(self) -> list[Word] | None:
+        """The words of an array, where all of one stand here as a word: ``"${ARGS[@]}"``."""
+        match = re.compile(r"(\"?)\$\{([A-Za-z_]\w*)\[[@*]\]\}\1(?=[\s;|&()]|\Z)").match(self.text, self.at)
+        if match is None or match[2] not in self.arrays:
+            return None
+        line, column = self.line, self.at - self.line_start + 1
+        self._advance(match.end() - self.at)
+        mark = Mark(self.shown, line, column, self.line, self.at - self.line_start + 1)
+        return [word._replace(mark=mark) for word in self.arrays[match[2]]]
+
+    def _take_array(self) -> bool:
+        """``ARGS=(...)`` and ``ARGS+=(...)``."""
+        match = _ARRAY.match(self.text, self.at)
+        if match is None:
+            return False
+        self._advance(match.end() - self.at)
+        found: list[Word] = []
+        while (word := self._next()) is not None and word != ")" and len(found) <= MAX_WORDS:
+            if isinstance(word, list):
+                found += word
+        before = self.arrays.get(match[1], []) if match[2] else []
+        self.arrays[match[1]] = [*before, *found][:MAX_WORDS]
+        return True
+
+    def _take_document(self) -> bool:
+        """``<<EOF``: what follows on the next lines is no command of this text."""
+        if not self.text.startswith("<<", self.at):
+            return False
+        match = None if self.text.startswith("<<<", self.at) else _HEREDOC.match(self.text, self.at)
+        if match is None:
+            self._advance(3 if self.text.startswith("<<<", self.at) else 2)
+            return True
+        self._advance(match.end() - self.at)
+        self.pending.append((match[2] or match[3] or match[4], bool(match[1])))
+        return True
+
+    def _read_documents(self) -> None:
+        for end, strips_tabs in self.pending:
+            tabs = r"\t*" if strips_tabs else ""
+            found = re.compile(rf"^{tabs}{re.escape(end)}\r?$", re.MULTILINE).search(self.text, self.at)
+            if found is not None:
+                self.documents.append((self.line, self.text[self.at : found.start()]))
+                self._advance(found.end() - self.at)
+        self.pending = []
+
+    def _process(self) -> Word:
+        """``>(tee log)``: a command of its own, in the place of a file."""
+        line, column, start = self.line, self.at - self.line_start + 1, self.at
+        self._advance(1)
+        self._balanced("(", ")")
+        shown = self.text[start : self.at]
+        return Word(shown, Mark(self.shown, line, column, self.line, self.at - self.line_start + 1), (shown,))
+
+    def interpolated(self, mark: Mark) -> Word:
+        parts: list[str] = []
+        while self.at < len(self.text):
+            if self.text.startswith("$$", self.at):
+                parts.append(self._taken(self.at + 2)[1:])
+            elif self.text[self.at] == "$":
+                parts.append(self._expansion()[1])
+            else:
+                parts.append(self._taken(self.at + 1))
         return Word("".join(parts), mark, tuple(dict.fromkeys(self.unknown)))
 
     def _json(self) -> str:
@@ -100,48 +240,126 @@ class _Reader:
                 return
 
     def _at_end_of_word(self) -> bool:
-        return self.text[self.at] in " \t\r\n;|&()" or self.text.startswith(("\\\n", "\\\r\n"), self.at)
+        character = self.text[self.at]
+        if character == "&":  # of a redirection: 2>&1, &> log
+            return not (self.text[self.at - 1 : self.at] in (">", "<") or self.text.startswith("&>", self.at))
+        return character in " \t\r\n;|()" or self.text.startswith(("<<", "\\\n", "\\\r\n"), self.at)
 
-    def _piece(self) -> str:
+    def _piece(self, fields: _Fields, splits: bool) -> None:
         character = self.text[self.at]
         if character == "'":
             end = self.text.find("'", self.at + 1)
             end = len(self.text) if end < 0 else end
-            return self._taken(end + 1)[1:].removesuffix("'")
-        if character == '"':
-            return self._double_quoted()
-        if character == "\\" and self.at + 1 < len(self.text):
-            return self._taken(self.at + 2)[1:]
-        if character == "$":
-            return self._variable()
-        return self._taken(self.at + 1)
+            fields.add(self._taken(end + 1)[1:].removesuffix("'"))
+        elif character == '"':
+            fields.add(self._double_quoted())
+        elif character == "\\" and self.at + 1 < len(self.text):
+            fields.add(self._taken(self.at + 2)[1:])
+        elif character in "$`":
+            is_known, text = self._expansion()
+            (fields.split if splits and is_known else fields.add)(text)
+        else:
+            fields.add(self._taken(self.at + 1))
 
     def _double_quoted(self) -> str:
         self._advance(1)
         parts: list[str] = []
         while self.at < len(self.text) and self.text[self.at] != '"':
-            if self.text[self.at] == "\\" and self.text[self.at + 1 : self.at + 2] in ('"', "\\", "$", "`", "\n"):
-                escaped = self._taken(self.at + 2)[1:]
-                parts.append("" if escaped == "\n" else escaped)
-            elif self.text[self.at] == "$":
-                parts.append(self._variable())
+            parts.append(self._quoted_piece())
+        self._advance(1)
+        return "".join(parts)
+
+    def _quoted_piece(self) -> str:
+        if self.text[self.at] == "\\" and self.text[self.at + 1 : self.at + 2] in ('"', "\\", "$", "`", "\n"):
+            escaped = self._taken(self.at + 2)[1:]
+            return "" if escaped == "\n" else escaped
+        if self.text[self.at] in "$`":
+            return self._expansion()[1]
+        return self._taken(self.at + 1)
+
+    def _expansion(self, depth: int = 0) -> tuple[bool, str]:
+        """What stands at a ``$`` or a backquote: whether this text tells it, and its value or how it is written."""
+        start = self.at
+        known = self._known_expansion(depth)
+        if known is not None:
+            return True, known
+        shown = self.text[start : self.at]
+        if shown == "$":
+            return True, shown
+        self.unknown.append(shown)
+        return False, shown
+
+    def _known_expansion(self, depth: int) -> str | None:
+        if self.text[self.at] == "`":
+            end = self.text.find("`", self.at + 1)
+            self._advance((len(self.text) if end < 0 else end + 1) - self.at)
+            return None
+        self._advance(1)
+        if self.text.startswith("(", self.at):
+            self._balanced("(", ")")
+            return None
+        if self.text.startswith("{", self.at):
+            return self._in_braces(depth)
+        match = _NAME.match(self.text, self.at)
+        if match is None:
+            return None
+        name = match[0][0] if match[0].isdigit() else match[0]
+        self._advance(len(name))
+        return self.variables.get(name)
+
+    def _in_braces(self, depth: int) -> str | None:
+        """``${NAME}``, ``${NAME:-default}`` and ``${NAME:=default}``; every other form is not told."""
+        start = self.at
+        match = re.compile(r"\{([A-Za-z_]\w*|\d+|[@*])(?:(\})|:?[-=])").match(self.text, start)
+        if match is None or depth > _MAX_DEPTH:
+            self._balanced("{", "}")
+            return None
+        self._advance(match.end() - start)
+        name = match[1]
+        if match[2]:
+            return self.variables.get(name)
+        before = len(self.unknown)
+        default = self._default(depth)
+        value = self.variables.get(name)
+        is_told = len(self.unknown) == before
+        del self.unknown[before:]
+        if value:
+            return value
+        return default if is_told else None
+
+    def _default(self, depth: int) -> str:
+        """The text up to the brace that closes, as a shell reads it: the first that no quotes or ``${`` hold."""
+        parts: list[str] = []
+        while self.at < len(self.text) and self.text[self.at] != "}":
+            character = self.text[self.at]
+            if character in "$`":
+                parts.append(self._expansion(depth + 1)[1])
+            elif character == "\\":
+                parts.append(self._taken(self.at + 2)[1:])
+            elif character == '"':
+                self._advance(1)
             else:
                 parts.append(self._taken(self.at + 1))
         self._advance(1)
         return "".join(parts)
 
-    def _variable(self) -> str:
-        match = re.compile(_VARIABLE).match(self.text, self.at)
-        if match is None:
-            return self._taken(self.at + 1)
-        self._advance(match.end() - self.at)
-        name = match["name"] or match["bare"]
-        if name in self.variables:
-            return self.variables[name]
-        if match["default"] is not None:
-            return match["default"]
-        self.unknown.append(name)
-        return match[0]
+    def _balanced(self, opening: str, closing: str) -> None:
+        """Past what a bracket holds; past the bracket alone, where nothing closes it."""
+        end = None if opening in self.unbalanced else self._closing(opening, closing)
+        if end is None:
+            self.unbalanced.add(opening)
+        self._advance(1 if end is None else end - self.at)
+
+    def _closing(self, opening: str, closing: str) -> int | None:
+        depth, at = 0, self.at
+        while at < len(self.text):
+            character = self.text[at]
+            depth += (character == opening) - (character == closing)
+            if not depth:
+                return at + 1
+            quote = self.text.find("'", at + 1) if character == "'" and opening == "(" else -1
+            at = quote + 1 if quote > 0 else at + (2 if character == "\\" else 1)
+        return None
 
     def _taken(self, end: int) -> str:
         taken = self.text[self.at : end]
@@ -157,17 +375,24 @@ class _Reader:
         self.at += count
 
 
-def commands(
+def script(
     text: str,
     shown: str,
     *,
     line: int = 1,
     variables: dict[str, str] | None = None,
     bare_json: bool = False,
-) -> list[list[Word]]:
+) -> Script:
     """The simple commands of a shell text, each as its words; assignments are taken in and left out.
 
     ``variables`` holds what is already assigned, and gets what the text assigns. With ``bare_json`` a JSON object that
-    nothing quotes is one word, since inside the quotes of a whole command there are none left for it.
+    nothing quotes is one word, since inside the quotes of a whole command there are none left for it. Conditions and
+    loops are not run: what counts is the last assignment above a command.
     """
-    return list(_Reader(text, shown, line, {} if variables is None else variables, bare_json).commands())
+    reader = _Reader(text, shown, line, {} if variables is None else variables, bare_json)
+    return Script(list(reader.commands()), reader.documents)
+
+
+def interpolated(text: str, mark: Mark) -> Word:
+    """One word in which variables alone are expanded, as a compose file does it in its strings."""
+    return _Reader(text, mark.file, mark.line, {}, bare_json=False).interpolated(mark)

@@ -7,6 +7,7 @@ the function that a server asks (``_stage_cli_overrides``) for each kind of stag
 from __future__ import annotations
 
 import argparse
+import ast
 import functools
 import importlib.machinery
 import importlib.util
@@ -69,7 +70,23 @@ def export_flags(release: str) -> dict[str, Any]:
             {"model", "model_arch", "stage_id"} | omni_config._DIFFUSION_SHARED_ONLY_ENGINE_FIELDS
         ),
         "removed": ["stage_configs_path", "stage_configs"],
+        "read_by_server": sorted(
+            flag["dest"] for flag in flags if flag["reach"] == "stages" and flag["dest"] in _read_by_server()
+        ),
     }
+
+
+@functools.cache
+def _read_by_server() -> frozenset[str]:
+    """The names that the modules of the HTTP server read from the parsed command line themselves."""
+    modules = ("vllm_omni.entrypoints.openai.api_server", "vllm_omni.entrypoints.cli.serve")
+    paths = [Path(spec.origin) for name in modules if (spec := importlib.util.find_spec(name)) and spec.origin]
+    read = (node for path in paths for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    return frozenset(
+        node.attr
+        for node in read
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "args"
+    )
 
 
 def omni_config_override_keys() -> frozenset[str]:

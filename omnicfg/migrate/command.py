@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from omnicfg.catalog.upstream import deploy_schema
-from omnicfg.command_line.effect import Effect, effect
+from omnicfg.command_line.effect import effect
+from omnicfg.command_line.flags import catalog
 from omnicfg.command_line.parse import CommandLine, Given
+from omnicfg.command_line.profile import findings_of_command
 from omnicfg.compare import Change, diff
 from omnicfg.compiler import Profile, compile_profile
-from omnicfg.diagnostics import Diagnostic
+from omnicfg.diagnostics import Diagnostic, Severity
 from omnicfg.migrate.bases import Base, bases_for
 from omnicfg.migrate.facts import facts
 from omnicfg.migrate.outcome import Fate, Outcome, Wanted
@@ -31,6 +33,7 @@ class MigratedCommand:
     """An overlay and the command that starts it; ``changes`` is what the two commands differ in, if anything.
 
     ``text`` is empty where no flag says anything that the profile does not say: then there is nothing to write.
+    ``left_open`` are the words of the command whose values nothing tells.
     """
 
     pipeline: str
@@ -42,6 +45,12 @@ class MigratedCommand:
     told: Sequence[tuple[str, str]]
     findings: Sequence[Diagnostic]
     changes: Sequence[Change]
+    left_open: Sequence[str] = ()
+
+    @property
+    def errors(self) -> int:
+        """How many findings keep the command from starting as it was."""
+        return sum(finding.severity is Severity.ERROR for finding in self.findings)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -52,6 +61,7 @@ class MigratedCommand:
             "profile": self.text,
             "command": self.command,
             "flags": [{"flag": flag, "became": became} for flag, became in self.told],
+            "left_open": list(self.left_open),
             "findings": [finding.to_dict() for finding in self.findings],
             "differences": [change.to_dict() for change in self.changes],
         }
@@ -66,9 +76,11 @@ def migrate_command(
     """
     before = compile_profile(profile, platform, pipeline)
     made = effect(line, pipeline, before)
-    wanted_plan = compile_profile(profile, platform, pipeline, made.overrides)
+    kept = {given.text for given in line.given.values() if _stays(given)}
+    folded = [override for override in made.overrides if override.node.mark.file not in kept]
+    wanted_plan = compile_profile(profile, platform, pipeline, folded)
     (base,) = bases_for(pipeline, target.parent, str(profile.path) if profile.path.is_file() else profile.shown)
-    outcomes = _outcomes(made, wanted_plan)
+    outcomes = _outcomes(folded, wanted_plan)
     found = Recognised(pipeline, {}, "the command starts it")
     drafted = draft(None, found, outcomes, base, platform, str(target))
     is_needed = drafted.written > 0
@@ -81,15 +93,16 @@ def migrate_command(
         text=drafted.text if is_needed else "",
         command=shortest(line, deploy),
         told=_told(line, drafted),
-        findings=[*line.findings, *made.findings],
+        findings=[*findings_of_command(line), *line.findings, *made.findings],
         changes=[change for change in diff(wanted_plan, drafted.plan) if change.key != "pipeline"],
+        left_open=[*(each.text for each in line.given.values() if each.is_open), *(each.text for each in line.rest)],
     )
 
 
-def _outcomes(made: Effect, plan: Plan) -> list[Outcome]:
+def _outcomes(overrides: Sequence[Override], plan: Plan) -> list[Outcome]:
     """The flags as settings that the overlay has to say, each once, with the value that it comes to."""
     outcomes: dict[tuple[int | None, Route], Outcome] = {}
-    for override in made.overrides:
+    for override in overrides:
         stage_id, route = _place(override)
         node = _node(plan, stage_id, route)
         if node is not None:
@@ -125,6 +138,10 @@ def _told(line: CommandLine, drafted: Draft) -> list[tuple[str, str]]:
 
 
 def _became(given: Given, keys: dict[str, list[str]]) -> str:
+    if given.is_open and _stays(given):
+        return "kept in the command: its value is not known here"
+    if given.flag.dest in catalog().read_by_server:
+        return "kept in the command: the server reads it, too"
     found = keys.get(given.text)
     if given.flag.dest == "stage_overrides":
         found = [word for text, words in keys.items() if text.startswith("--stage-overrides") for word in words]
@@ -139,14 +156,22 @@ def _became(given: Given, keys: dict[str, list[str]]) -> str:
 
 def shortest(line: CommandLine, deploy: str) -> str:
     """The shortest command: the model, the profile, and the flags that a profile cannot say."""
-    words = ["vllm", "serve", *([line.model.text] if line.model is not None else []), "--omni"]
+    words = ["vllm", "serve", *([line.model.quoted] if line.model is not None else []), "--omni"]
     if deploy:
-        words += ["--deploy-config", deploy]
+        words += ["--deploy-config", shlex.quote(deploy)]
     for given in line.given.values():
-        absorbed = given.flag.dest in _FOLDED or given.flag.reach in ("stages", "nothing")
-        if not absorbed:
+        if _stays(given):
             words += given.words
-    return shlex.join(words)
+    return " ".join([*words, *(word.quoted for word in line.rest)])
+
+
+def _stays(given: Given) -> bool:
+    """Whether a flag has to stay in the command: a profile cannot say it, or not all that it says."""
+    if given.flag.dest in ("deploy_config", "omni", "model") or given.flag.reach == "nothing":
+        return False
+    if given.is_open or given.flag.dest in catalog().read_by_server:
+        return True
+    return given.flag.dest not in _FOLDED and given.flag.reach != "stages"
 
 
 def old_flags(line: CommandLine, outcomes: Sequence[Outcome], pipeline: str) -> list[Outcome]:

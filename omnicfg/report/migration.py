@@ -136,8 +136,12 @@ def render_command(made: MigratedCommand) -> str:
     if not made.text:
         parts.append("the flags say nothing that the profile does not say: no overlay is needed\n")
     parts += [f"differs: stage {change.stage_id} {change.key}\n" for change in made.changes]
-    if not made.changes:
-        parts.append(f"proof: compiled for {made.platform}, both commands start the same engine args\n")
+    if made.errors:
+        why = "the error below says why" if made.errors == 1 else "the errors below say why"
+        parts.append(f"no proof: the old command does not start, {why}\n")
+    elif not made.changes:
+        beside = "" if not made.left_open else f", whatever {', '.join(f'`{text}`' for text in made.left_open)} may be"
+        parts.append(f"proof: compiled for {made.platform}, both commands start the same engine args{beside}\n")
     return "".join(parts)
 
 

@@ -45,8 +45,60 @@ def test_a_shell_script_with_variables_and_continued_lines(profile_file: WritePr
     )
     words = of_file(script)
     assert texts(words) == ["Qwen/X", "--omni", "--port", "8000", "-tp", "2", "--max-num-seqs", "$SEQS"]
-    assert words[-1].unknown == ("SEQS",)
+    assert words[-1].unknown == ("$SEQS",)
     assert (words[2].mark.line, words[2].mark.column) == (5, 3)
+
+
+OMNI = ["m", "--omni", "--port", "1"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'ARGS=(m --omni)\nARGS+=(--port 1)\nvllm serve "${ARGS[@]}"',
+        'EXTRA="--omni --port 1"\nvllm serve m $EXTRA',
+        "vllm serve m > log 2>&1 --omni &> x --port 1",
+        "vllm serve m > >(tee log) --omni --port 1",
+        "$PYTHON -m vllm.entrypoints.cli.main serve m --omni --port 1",
+        "bash -lc 'cd x && vllm serve m --omni --port 1'",
+        "start() {\n  local p=1\n  vllm serve m --omni --port $p &\n}",
+        'P="${A:-${B:-1}}"\nvllm serve m --omni --port "$P"',
+        "cat <<EOF\nDon't: vllm serve other\nEOF\nvllm serve m --omni --port 1",
+        "cat <<-'EOF'\n\tit's\n\tEOF\nvllm serve m --omni --port 1",
+        "cat > start.sh <<'EOF'\nexec vllm serve m --omni --port 1\nEOF",
+        "X=$(cat 'a b' | wc)\nvllm serve m --omni --port 1",
+        'CMD="vllm serve m --omni --port 1"\neval "$CMD"',
+    ],
+)
+def test_what_else_scripts_are_written_with(text: str, profile_file: WriteProfile) -> None:
+    assert texts(of_file(profile_file(text, "serve.sh"))) == OMNI
+
+
+@pytest.mark.parametrize(
+    ("word", "unknown"),
+    [
+        ('"$@"', "$@"),
+        ("$(port 1)", "$(port 1)"),
+        ("`port`", "`port`"),
+        ("${P%%,*}", "${P%%,*}"),
+        ('"${P:-$(hostname)}"', "${P:-$(hostname)}"),
+        ("$1", "$1"),
+    ],
+)
+def test_what_a_script_does_not_tell_stays_as_it_is_written(word: str, unknown: str) -> None:
+    words = of_text(f"vllm serve m --omni --host {word} --port 1")
+    assert texts(words) == ["m", "--omni", "--host", unknown, "--port", "1"]
+    assert words[3].unknown == (unknown,)
+    assert words[3].quoted == f'"{unknown}"'
+
+
+def test_a_default_ends_at_the_first_brace_as_in_a_shell() -> None:
+    words = of_text(r'vllm serve m --stage-overrides "${O:-{\"0\":{\"a\":1},\"1\":{\"b\":1}}}"')
+    assert words[-1].text == '{"0":{"a":1,"1":{"b":1}}}'
+
+
+def test_a_variable_that_grows_by_itself_is_not_followed_forever() -> None:
+    assert of_text("A=xx; " + "A=$A$A; " * 60 + "vllm serve m --x $A")[-1].unknown
 
 
 @pytest.mark.parametrize(
@@ -55,6 +107,8 @@ def test_a_shell_script_with_variables_and_continued_lines(profile_file: WritePr
         "FROM x\nENV MODEL=Qwen/X\nCMD vllm serve $MODEL --omni \\\n    --port 1\n",
         'FROM x\nCMD ["vllm", "serve", "Qwen/X", "--omni", "--port", "1"]\n',
         'FROM x\nCMD ["vllm", "serve", "Qwen/X", \\\n     "--omni", \\\n     "--port", "1"]\n',
+        "FROM x\nenv MODEL Qwen/X\ncmd vllm serve $MODEL --omni \\\n  # the port\n  --port 1\n",
+        'FROM x\nENTRYPOINT ["sh", "-c"]\nCMD ["vllm serve Qwen/X --omni --port ${PORT:-1}"]\n',
         'FROM x\nENTRYPOINT ["vllm", "serve"]\nCMD ["Qwen/X", "--omni", "--port", "1"]\n',
     ],
 )
@@ -68,6 +122,9 @@ def test_dockerfiles(text: str, profile_file: WriteProfile) -> None:
         "command: vllm serve Qwen/X --omni --port 1",
         "command: >\n      vllm serve Qwen/X --omni\n      --port 1",
         'command: ["vllm", "serve", "Qwen/X", --omni, --port, 1]',
+        'command: ["vllm", "serve", "${M:-Qwen/X}", --omni, "--port", "${P:-1}"]',
+        'command: bash -c "sleep 1 && vllm serve Qwen/X --omni --port 1"',
+        "entrypoint: [bash, -c]\n    command:\n      - |\n        vllm serve Qwen/X --omni \\\n          --port 1",
         "entrypoint: [vllm, serve]\n    command: [Qwen/X, --omni, --port, '1']",
     ],
 )

@@ -27,6 +27,7 @@ NASTY: Final = (
 
 
 SCRIPTS: Final = {
+    "arrays.sh": 'A=(m -tp "${T:-${U:-2}}")\ncat <<EOF\nit\'s $(x)\nEOF\neval \'vllm $B\' | vllm serve "$A"',
     "serve.sh": "M=a/b\nexport TP=2 X='y z'\nexec vllm serve \"$M\" --omni \\\n  -tp ${TP:-1} --port $P > log 2>&1 &\n",
     "Dockerfile": 'FROM x\nENV M=a TP=2\nENTRYPOINT ["vllm", "serve"]\nCMD ["a", "--omni", \\\n "-tp", "2"]\n',
     "compose.yaml": "services:\n  a:\n    entrypoint: [vllm, serve]\n    command: >\n      a --omni -tp 2\n",
