@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from omnicfg.engine.spec import PayloadRows, request_flag, rows_engine_args
+from omnicfg.engine.spec import PayloadRows, request_flag, rows_engine_args, text_config
 from omnicfg.engine.transport import Payload, PayloadAssembler, RowReceiver
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class Engine:
         from vllm import LLM
 
         hf_config = json.loads((model / "config.json").read_text())
-        self.vocabulary = int(hf_config["vocab_size"])
+        self.vocabulary = int(text_config(hf_config)["vocab_size"])
         self._folder = tempfile.TemporaryDirectory(prefix="omnicfg-verify-")
         socket = Path(self._folder.name) / "rows.sock"
         rows = rows_engine_args(payload, hf_config, engine_args, socket=str(socket))

@@ -1,0 +1,54 @@
+"""Rows of the Thinkers that records are about: vLLM's own classes, on tiny random checkpoints of their architectures.
+
+vLLM's classes import torchvision, even where no image is ever seen; where that cannot be imported they are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.engine.support import engine_environment, run_python
+
+pytest.importorskip("vllm", reason="starts the engine")
+pytestmark = pytest.mark.slow
+
+TOLERANCE = 5e-5  # of values up to 6, in float32
+
+
+def has_torchvision() -> bool:
+    """Asked of another process: a torchvision that was built for another torch breaks this one."""
+    return (
+        subprocess.run([sys.executable, "-c", "import torchvision"], capture_output=True, check=False).returncode == 0
+    )
+
+
+needs_torchvision = pytest.mark.skipif(not has_torchvision(), reason="vLLM's multimodal classes import torchvision")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "qwen3",
+        *(pytest.param(name, marks=needs_torchvision) for name in ("qwen2_5_omni", "qwen3_omni", "minicpmo_4_5")),
+    ],
+)
+def test_every_row_is_transformers(name: str, tmp_path: Path) -> None:
+    environment = engine_environment(tmp_path, VLLM_CPU_KVCACHE_SPACE="1")
+    checkpoint, log = tmp_path / name, tmp_path / "log"
+    code = run_python(["-m", "tests.engine.omni_thinkers", str(checkpoint), name], log, environment, timeout=400)
+    assert code == 0, log.read_text()[-4000:]
+    verdicts: list[dict[str, Any]] = json.loads((checkpoint / "verdicts.json").read_text())
+    assert {verdict["scenario"]: verdict["worst"] < TOLERANCE for verdict in verdicts} == {
+        "hit": True,
+        "partial hit": True,
+        "crowd": True,
+        "same step": True,
+    }
+    assert [verdict["incomplete"] for verdict in verdicts] == [0] * 4
+    assert all(verdict["hit_tokens"] > 0 for verdict in verdicts)
