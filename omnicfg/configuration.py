@@ -153,7 +153,7 @@ class _Reader:
         """Whether a value is of a kind; if not, that is a problem."""
         if type(value) is kind:
             return True
-        self.refuse(route, f"{_named(route)} is {_KINDS[kind]}, not {_KINDS.get(type(value), 'a date or time')}")
+        self.refuse(route, f"{_named(route)} has to be {_KINDS[kind]}, not {_KINDS.get(type(value), 'a date or time')}")
         return False
 
     def entries(self, route: Route, value: Any, known: Iterable[str]) -> dict[str, Any]:

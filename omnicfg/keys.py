@@ -223,15 +223,16 @@ def _stage_types(version: str, kind: str | None) -> MappingOf[str, ValueType]:
     words = {name: ValueType(frozenset({"str", "none"}), words) for name, words in choices.items()}
     vllm = arg_types(version)
     narrow = {} if kind in ("diffusion", None) else _narrowed({**wide, **own}, vllm)
-    return {**vllm, **wide, **own, **words, **narrow}
+    types = {**vllm, **wide, **own, **words, **narrow}
+    return types if kind != "diffusion" else {name: type_._replace(words=()) for name, type_ in types.items()}
 
 
 def _narrowed(types: MappingOf[str, ValueType], vllm: MappingOf[str, ValueType]) -> dict[str, ValueType]:
-    """Those that may be any text by their declaration, and only one of a few words by vLLM's."""
+    """Those that may be any text by their declaration, with the words that vLLM has for them."""
     return {
-        name: ValueType(type_.kinds, vllm[name].choices, vllm[name].spellings)
+        name: vllm[name]._replace(kinds=type_.kinds)
         for name, type_ in types.items()
-        if "str" in type_.kinds and not type_.choices and name in vllm and vllm[name].choices
+        if "str" in type_.kinds and not type_.choices and name in vllm
     }
 
 

@@ -33,12 +33,14 @@ class ValueType(NamedTuple):
     """The kinds of value allowed (``bool``, ``int``, ``float``, ``str``, ``mapping``, ``list``, ``none``, ``any``).
 
     ``choices`` lists the only strings allowed; empty: any string. ``spellings`` says what does not matter in them:
-    ``ignore_case``, and ``dashes``, which may stand for underscores.
+    ``ignore_case``, and ``dashes``, which may stand for underscores. ``words`` are those that mean something where any
+    string is allowed, because a plugin may bring more.
     """
 
     kinds: frozenset[str]
     choices: tuple[str, ...] = ()
     spellings: frozenset[str] = frozenset()
+    words: tuple[str, ...] = ()
 
     def admits(self, value: Any) -> bool:
         """Whether a plain value is of an allowed kind (an int passes for a float, a bool never for a number)."""

@@ -123,7 +123,7 @@ def value_type(type_: Any) -> ValueType:
         else:
             kinds.add(_KINDS[member if isinstance(member, str) else next(key for key in member if key in _KINDS)])
     if "str" in members or any(isinstance(member, dict) and "str" in member for member in members):
-        return ValueType(frozenset(kinds))
+        return ValueType(frozenset(kinds), words=tuple(choices))
     return ValueType(frozenset(kinds), tuple(choices), frozenset(spellings))
 
 

@@ -75,10 +75,11 @@ def model_runner_of(block: Mapping, platform: str | None = None) -> Node | None:
         return None
     runners = deploy_schema().model_runners
     if plain(node) not in runners:
+        said = "null" if plain(node) is None else repr(plain(node))
         refuse(
             "bad-model-runner",
             node.mark,
-            f"`model_runner` is {plain(node)!r}; it has to be one of {', '.join(runners)}",
+            f"`model_runner` is {said}; it has to be one of {', '.join(runners)}",
             "Write `model_runner: v1` or `model_runner: v2` (lower case).",
             platform=platform,
         )

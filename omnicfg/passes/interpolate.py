@@ -51,7 +51,7 @@ def interpolate(document: Mapping) -> Mapping:
     container = _container(document, expressions[0][1].mark)
     resolved: Node = document
     for route, leaf in expressions:
-        value = _resolve(container, route, leaf.mark)
+        value = _resolve(container, route, leaf)
         resolved = _replaced(resolved, route, _grown(value, leaf, len(route)))
     assert isinstance(resolved, Mapping)
     return resolved
@@ -152,7 +152,7 @@ def _container(document: Mapping, mark: Mark) -> object:
         refuse("interpolation", mark, f"`${{...}}` cannot be parsed: {_first_line(error)}", "Check the expression.")
 
 
-def _resolve(container: object, route: Route, mark: Mark) -> object:
+def _resolve(container: object, route: Route, leaf: Scalar) -> object:
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
@@ -164,10 +164,14 @@ def _resolve(container: object, route: Route, mark: Mark) -> object:
     except (OmegaConfBaseException, ValueError, TypeError, RecursionError, KeyError, IndexError) as error:
         refuse(
             "interpolation",
-            mark,
+            leaf.mark,
             f"the expression cannot be resolved: {_first_line(error)}",
-            "Set the environment variable or give a default: `${oc.env:NAME,default}`.",
+            _OF_VARIABLES if "oc.env" in str(leaf.value) else _OF_KEYS,
         )
+
+
+_OF_KEYS: Final = "`${NAME}` is a key of the top level; `${.NAME}`, with a dot, one of the block that it stands in."
+_OF_VARIABLES: Final = "Set the environment variable or give a default: `${oc.env:NAME,default}`."
 
 
 def _grown(value: object, leaf: Scalar, depth: int) -> Node:

@@ -244,8 +244,10 @@ def _text(entry: Mapping, key: str, pattern: str | None = None, form: str = "", 
     if node is None:
         _refuse(entry.mark._replace(end_line=entry.mark.line, end_column=entry.mark.column + 1), f"`{key}` is missing")
     value = plain(node)
-    if not isinstance(value, str) or not value.strip():
-        _refuse(node.mark, f"`{key}` is text", "Quote it.")
+    if not isinstance(value, str):
+        _refuse(node.mark, f"`{key}` has to be text", "Quote it.")
+    if not value.strip():
+        _refuse(node.mark, f"`{key}` is empty", "Write what it is for.")
     if pattern and not re.fullmatch(pattern, value):
         _refuse(node.mark, f"`{value}` cannot be the {key} of a policy", f"Use {form}.")
     return value

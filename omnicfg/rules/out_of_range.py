@@ -43,6 +43,8 @@ stages:
 
 _SHARE: Final[Bounds] = (("gt", 0), ("le", 1))
 _POSITIVE: Final[Bounds] = (("ge", 1),)
+_NOT_NEGATIVE: Final[Bounds] = (("ge", 0),)
+# vllm-omni 0.30.0, the fields of vllm_omni/config/omni_config.py.
 _OF_ANY_STAGE: Final[dict[str, Bounds]] = {
     "gpu_memory_utilization": _SHARE,
     "num_replicas": _POSITIVE,
@@ -55,6 +57,20 @@ _OF_ANY_STAGE: Final[dict[str, Bounds]] = {
     "ring_degree": _POSITIVE,
     "allgather_degree": _POSITIVE,
     "cfg_parallel_size": _POSITIVE,
+    "hsdp_replicate_size": _POSITIVE,
+    "text_encoder_tp_size": _POSITIVE,
+    "vae_patch_parallel_size": _POSITIVE,
+    "diffusion_kv_max_rows_per_request": _POSITIVE,
+    "num_weight_load_threads": _POSITIVE,
+    "prompt_embed_cache_size": _POSITIVE,
+    "active_stream_window": _NOT_NEGATIVE,
+    "data_parallel_rank": _NOT_NEGATIVE,
+    "data_parallel_size_local": _NOT_NEGATIVE,
+    "dlo_host_registration_limit_gib": _NOT_NEGATIVE,
+    "dlo_resident_layers": _NOT_NEGATIVE,
+    "kv_cache_memory_bytes": _NOT_NEGATIVE,
+    "max_cudagraph_capture_size": _NOT_NEGATIVE,
+    "mm_processor_cache_gb": _NOT_NEGATIVE,
 }
 # vLLM 0.30, SamplingParams._verify_args (vllm/sampling_params.py).
 _OF_SAMPLING: Final[dict[str, Bounds]] = {

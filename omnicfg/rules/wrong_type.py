@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from omnicfg.diagnostics import Fix, Severity
 from omnicfg.edits import rewrite_value
-from omnicfg.keys import blocks_of
-from omnicfg.near import near
+from omnicfg.keys import Block, blocks_of
+from omnicfg.near import near, slip_of
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.secrets import looks_secret, redacted
 from omnicfg.tree import LayerKind, Mapping, Node, Scalar, plain
@@ -18,7 +18,10 @@ RULE = Rule(
     code="OC102",
     name="wrong-type",
     severity=Severity.ERROR,
-    what="A value of a kind that its setting does not take: text for a number, a list for a mapping, and so on.",
+    what=(
+        "A value of a kind that its setting does not take: text for a number, a list for a mapping, and so on. As a "
+        "warning, a word that is nearly one of vLLM's, where plugins may bring words of their own."
+    ),
     why=(
         "vLLM-Omni's flat path hands the value on unchecked, so it fails late or is taken for something else; its "
         'typed path refuses it at start. `devices: 0` is such a case: device lists are text (`"0"`). In `env` a '
@@ -50,6 +53,8 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
         for key, node in block.node.items.items():
             wanted = block.types.get(key) if isinstance(key, str) else None
             value = plain(node)
+            if wanted is not None and block.takes(key):
+                yield from _slip(key, node, wanted, block, subject)
             if wanted is None or wanted.admits(value) or is_misquoted(node, wanted):
                 continue
             if value is None and key not in _NULL_IS_WRONG:
@@ -67,6 +72,24 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
                 block.platform,
                 fix=fix,
             )
+
+
+def _slip(key: object, node: Node, wanted: ValueType, block: Block, subject: Subject) -> Iterator[Finding]:
+    """A word where vLLM takes any, because plugins may bring their own, but that is nearly one of vLLM's."""
+    value = plain(node)
+    if not isinstance(value, str) or value in wanted.words:
+        return
+    meant = slip_of(value, wanted.words)
+    if meant is not None:
+        yield Finding(
+            node.mark,
+            f"`{key}` in {block.what} is `{value}`, which vLLM {subject.vllm_version} does not bring",
+            f"Did you mean `{meant}`?",
+            block.stage_id,
+            block.platform,
+            severity=Severity.WARNING,
+            fix=rewrite_value(subject, node, meant, safe=False),
+        )
 
 
 def _fix(node: Node, wanted: ValueType, subject: Subject) -> Fix | None:
@@ -166,7 +189,7 @@ def _form(key: object, node: Node, wanted: ValueType) -> str | None:
         return f'"{",".join(map(str, value))}"' if is_devices else None
     if "bool" in wanted.kinds:
         return str(bool(value)).lower() if type(value) is int and value in (0, 1) else None
-    if isinstance(value, int) and "str" in wanted.kinds:
+    if isinstance(value, int | float) and "str" in wanted.kinds:
         return f'"{node.text if isinstance(node, Scalar) and node.text else value}"'
     if isinstance(value, float) and wanted.kinds <= {"int", "none"} and value.is_integer():
         return str(int(value))

@@ -106,6 +106,8 @@ def test_an_expression_that_leads_nowhere_is_refused_at_its_place(expression: st
     (reason,) = refused.value.diagnostics
     assert (reason.code, reason.line, reason.column) == ("OC009", 5, 8)
     assert words in reason.message
+    assert reason.help is not None
+    assert ("environment variable" in reason.help) == ("oc.env" in expression)
 
 
 def test_a_resolved_value_stays_at_the_place_of_its_expression() -> None:

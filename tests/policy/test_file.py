@@ -67,7 +67,7 @@ WRONG = {
     "policies: [1]": (1, 12, "a policy is a mapping"),
     "policies: [{message: m, deny: 'true'}]": (1, 12, "`id` is missing"),
     "policies: [{id: A, deny: 'true'}]": (1, 12, "`message` is missing"),
-    "policies: [{id: A, message: '', deny: 'true'}]": (1, 29, "`message` is text"),
+    "policies: [{id: A, message: '', deny: 'true'}]": (1, 29, "`message` is empty"),
     "policies: [{id: a, message: m, deny: 'true'}]": (1, 17, "`a` cannot be the id"),
     "policies: [{id: OC101, message: m, deny: 'true'}]": (1, 17, "`OC101` cannot be the id"),
     "policies: [{id: A, name: A B, message: m, deny: 'true'}]": (1, 26, "cannot be the name"),

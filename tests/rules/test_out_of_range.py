@@ -19,6 +19,8 @@ WRONG = {
     "max_num_batched_tokens: 0": "`max_num_batched_tokens` in stage 0 is 0; it has to be at least 1",
     "tensor_parallel_size: 0": "`tensor_parallel_size` in stage 0 is 0; it has to be at least 1",
     "block_size: 0": "`block_size` in stage 0 is 0; it has to be above 0",
+    "active_stream_window: -1": "`active_stream_window` in stage 0 is -1; it has to be at least 0",
+    "num_weight_load_threads: 0": "`num_weight_load_threads` in stage 0 is 0; it has to be at least 1",
     "max_model_len: -2": "`max_model_len` in stage 0 is -2; it has to be at least -1",
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import omnicfg
+from omnicfg.diagnostics import Severity
 from tests.conftest import WriteProfile
 from tests.rules.checked import findings, told
 
@@ -250,4 +251,29 @@ def test_a_word_that_vllm_does_not_take_where_upstream_says_any_text(profile_fil
     ],
 )
 def test_a_diffusion_stage_has_words_of_its_own(profile_file: WriteProfile, text: str) -> None:
+    assert findings(profile_file(text), "OC102") == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "meant"),
+    [
+        ("load_format: safetensor", "safetensors"),
+        ("quantization: compressed_tensors", "compressed-tensors"),
+        ("distributed_executor_backend: external-launcher", "external_launcher"),
+    ],
+)
+def test_a_word_that_is_nearly_one_of_vllms_is_a_warning(profile_file: WriteProfile, setting: str, meant: str) -> None:
+    profile = profile_file(f"{HEAD}stages:\n  - stage_id: 0\n    {setting}\n")
+    (found,) = findings(profile, "OC102")
+    assert (found.line, found.severity, found.help) == (5, Severity.WARNING, f"Did you mean `{meant}`?")
+    assert found.message.endswith("which vLLM 0.31.0 does not bring")
+
+
+@pytest.mark.parametrize("setting", ["load_format: ours", "quantization: fp8", "model_impl: null"])
+def test_a_word_of_a_plugin_is_none_of_ours(profile_file: WriteProfile, setting: str) -> None:
+    assert findings(profile_file(f"{HEAD}stages:\n  - stage_id: 0\n    {setting}\n"), "OC102") == []
+
+
+def test_a_diffusion_stage_may_have_other_words(profile_file: WriteProfile) -> None:
+    text = "pipeline: glm_image\nasync_chunk: false\nstages: [{stage_id: 1, quantization: compressed_tensors}]\n"
     assert findings(profile_file(text), "OC102") == []
