@@ -11,6 +11,9 @@ from omnicfg.errors import UsageError
 
 ALONE: Final = "stages=0"
 """An arm of the first stage alone: nobody reads its hidden states, so it is vLLM's plain server."""
+ROWS: Final = "rows=asked"
+"""An arm whose requests ask for their hidden states, which a process of its own takes in."""
+_OWN: Final = {"stages": (ALONE, "the first stage alone"), "rows": (ROWS, "every request asks for its hidden states")}
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 _NEXT: Final = re.compile(r",(?=[\w.]+=)")
 _FORM: Final = "`--arm off:stages.0.enable_prefix_caching=false`; `--arm on` changes nothing."
@@ -18,11 +21,12 @@ _FORM: Final = "`--arm off:stages.0.enable_prefix_caching=false`; `--arm on` cha
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """``settings`` are overrides as ``--set`` takes them; ``alone`` is :data:`ALONE`."""
+    """``settings`` are overrides as ``--set`` takes them; ``alone`` is :data:`ALONE`, ``rows`` is :data:`ROWS`."""
 
     name: str
     settings: tuple[str, ...] = ()
     alone: bool = False
+    rows: bool = False
 
 
 PREFIX_CACHE: Final = (
@@ -44,7 +48,11 @@ def parse_arms(words: Sequence[str]) -> tuple[Arm, ...]:
         for setting in settings:
             if "=" not in setting:
                 raise UsageError(f"arm `{name}`: `{setting}` sets nothing", _FORM)
-            if setting.startswith("stages=") and setting != ALONE:
-                raise UsageError(f"arm `{name}`: `{setting}`", f"Only `{ALONE}`: the first stage alone.")
-        arms.append(Arm(name, tuple(one for one in settings if one != ALONE), ALONE in settings))
+            known, meaning = _OWN.get(setting.partition("=")[0], (setting, ""))
+            if setting != known:
+                raise UsageError(f"arm `{name}` cannot be had with `{setting}`", f"Only `{known}`: {meaning}.")
+        if ALONE in settings and ROWS in settings:
+            raise UsageError(f"arm `{name}`: `{ALONE}` keeps no hidden states that `{ROWS}` could ask for")
+        told = tuple(one for one in settings if one not in (ALONE, ROWS))
+        arms.append(Arm(name, told, ALONE in settings, ROWS in settings))
     return tuple(arms)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import datetime
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from omnicfg.bench.consumer import Consumer
 from omnicfg.bench.drivers import Driver, Task
 from omnicfg.bench.loads import Load
 from omnicfg.bench.metrics import HITS, PREEMPTIONS, QUERIES, Watch, resident
@@ -91,11 +92,11 @@ class Campaign:
 
     def _measure(self, session: Session) -> bool:
         """Every load of a session that time allows; false where it did not allow all."""
-        with self._server(session) as server:
+        with self._served(session) as server:
             if server.start_s is not None:
                 self.forecast.started(server.start_s)
             self.progress.status(f"{self._where(session)}: warming up", force=True)
-            self._drive(self.warm, server, lambda _: None)
+            self._warm_up(server)
             for load in session.loads:
                 if self._is_late(self.forecast.load(load)):
                     return False
@@ -106,23 +107,36 @@ class Campaign:
                 self.progress.measured(measurement, duration(max(left, 0)))
         return True
 
-    def _server(self, session: Session) -> AbstractContextManager[Server]:
+    @contextmanager
+    def _served(self, session: Session) -> Iterator[Server]:
+        """A server for a session, with a consumer of its hidden states where requests ask for them."""
         subject = session.subject
         if subject.url is not None:
             watch = Watch(subject.url, self.api_key)
-            return nullcontext(Server(watch, watch.model()))
+            yield Server(watch, watch.model())
+            return
         request = subject.request_on(free_port(HOST))
         launch = subject.launch(request, this_machine(), self._speaks(subject))
         name = str(request.plan.stages[0].arg("served_model_name") or request.model_name)
         log = self.store.log(session.round, subject.name)
-        told = self._where(session)
-        return started(
-            launch,
-            Address.of(HOST, request.port),
-            name,
-            log,
-            lambda seconds: self.progress.status(f"{told}: starting the server, {seconds:.0f} s"),
-        )
+        told, address = self._where(session), Address.of(HOST, request.port)
+
+        def waiting(seconds: float) -> None:
+            self.progress.status(f"{told}: starting the server, {seconds:.0f} s")
+
+        with started(launch, address, name, log, waiting) as server:
+            socket = subject.socket(request)
+            if socket is None:
+                yield server
+            else:
+                with Consumer(socket) as consumer:
+                    yield replace(server, consumer=consumer)
+
+    def _warm_up(self, server: Server) -> None:
+        """The warm-up's hidden states are waited for: a consumer that is not there yet misses them."""
+        told = self._drive(self.warm, server, lambda _: None)
+        if server.consumer is not None:
+            server.consumer.since(dict.fromkeys(server.consumer.counts(), 0), told["completed"])
 
     def _speaks(self, subject: Subject) -> bool:
         """Whether speech is asked of an arm at all: then all of its loads, in any session, meet the same server."""
@@ -132,10 +146,12 @@ class Campaign:
         return f"round {session.round} of {self.rounds}, {session.subject.name}"
 
     def _drive(self, load: Load, server: Server, done: Any) -> dict[str, Any]:
-        return self.driver.drive(Task(load, server, self.vocabulary, self.directory, self.store.scratch, done))
+        rows = server.consumer is not None
+        return self.driver.drive(Task(load, server, self.vocabulary, self.directory, self.store.scratch, done, rows))
 
     def _one(self, session: Session, load: Load, server: Server) -> dict[str, Any]:
         before = server.watch.counters()
+        payloads = server.consumer.counts() if server.consumer else {}
         where = f"{self._where(session)}: {load.name}"
         told = self._drive(load, server, lambda done: self.progress.status(f"{where} {done}/{load.prompts}"))
         after = server.watch.counters()
@@ -150,6 +166,7 @@ class Campaign:
             "queried_tokens": int(queries),
             "hit_tokens": int(counted[HITS]),
             "hit_rate": round(counted[HITS] / queries, 5) if queries else None,
+            "payloads": server.consumer.since(payloads, told["completed"]) if server.consumer else None,
             "preemptions": int(counted[PREEMPTIONS]),
             "resident_gib": None if server.session is None else resident(server.session),
             "cache_tokens": server.watch.cache_tokens(server.log),

@@ -62,7 +62,7 @@ def _summary(measurements: Sequence[Measurement]) -> dict[str, Any]:
         **{name: _median([times["mean"] for times in values(name)]) for name in _TIMES},
         "cache_tokens": min(values("cache_tokens"), default=None),
         "resident_gib": max(resident, default=None),
-        "errors": sum(values("errors")),
+        "errors": sum(values("errors")) + sum(one["incomplete"] for one in values("payloads")),
     }
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from omnicfg.bench.consumer import Consumer
 from omnicfg.bench.metrics import Watch
 from omnicfg.errors import ServeError
 from omnicfg.serve.launch import Launch
@@ -24,13 +25,17 @@ _SHOWN: Final = 2000
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server that answers. ``session`` and ``log`` are those of one that was started here."""
+    """A server that answers. ``session`` and ``log`` are those of one that was started here.
+
+    ``consumer`` takes its hidden states in, where requests ask for them.
+    """
 
     watch: Watch
     model: str
     start_s: float | None = None
     session: int | None = None
     log: Path | None = None
+    consumer: Consumer | None = None
 
     @property
     def url(self) -> str:

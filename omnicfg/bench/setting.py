@@ -43,7 +43,8 @@ class Subject:
     @property
     def digest(self) -> str:
         """What the plan is told apart by."""
-        plan = json.dumps([self.request.plan.to_dict(), self.arm.alone, self.engine], sort_keys=True, default=str)
+        told = [self.request.plan.to_dict(), self.arm.alone, self.arm.rows, self.engine]
+        plan = json.dumps(told, sort_keys=True, default=str)
         return hashlib.sha256(plan.encode()).hexdigest()[:16]
 
     def problems(self, machine: Machine) -> Iterator[Any]:
@@ -51,6 +52,11 @@ class Subject:
         chosen = engines.engine(self.engine)
         yield from chosen.refusals(self.request)
         yield from chosen.problems(self.request, machine)
+        if self.arm.rows and (self.engine != "bundled" or bundled.rows_socket(self.request) is None):
+            yield preflight.problem(
+                f"arm {self.name}: no hidden states are kept that requests could ask for",
+                "they are by the bundled engine, where a later stage of the plan reads them",
+            )
 
     def request_on(self, port: int) -> Request:
         """The request for a server on a port."""
@@ -62,9 +68,15 @@ class Subject:
             return bundled.first_stage(request, machine)
         return engines.engine(self.engine).launch(request, machine)
 
+    def socket(self, request: Request) -> Path | None:
+        """Where its hidden states are taken in; ``None`` where nobody asks for them."""
+        return bundled.rows_socket(request) if self.arm.rows else None
+
     def unfit(self, load: Load, answers: frozenset[str]) -> str | None:
         """Why a load cannot be sent to it by a driver that takes ``answers``; ``None`` where it can."""
         limit = self.limit()
+        if self.arm.rows and load.answer == "speech":
+            return "in speech, hidden states go to the next stage"
         if load.answer not in answers:
             return f"the driver sends no request for {load.answer}"
         if limit is not None and load.longest > limit:

@@ -122,7 +122,8 @@ def _about(report: Mapping[str, Any]) -> str:
     lines.append(f"- {known}")
     for name, arm in report["arms"].items():
         settings = ", ".join(f"`{setting}`" for setting in arm["settings"]) or "the profile as it is"
-        lines.append(f"- arm {name}: {settings}{'; the first stage alone' if arm['alone'] else ''}")
+        asked = "; every request asks for its hidden states" if arm["rows"] else ""
+        lines.append(f"- arm {name}: {settings}{'; the first stage alone' if arm['alone'] else ''}{asked}")
     for machine in report["machines"]:
         versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items() if version)
         devices = ", ".join(machine["gpus"]) or f"{machine['cores']} cores of {machine['cpu']}"

@@ -334,7 +334,12 @@ def _setup(subjects: list[Subject], loads: tuple[Load, ...], driver: str) -> dic
         "engine": first.engine if first.url is None else "running server",
         "driver": driver,
         "arms": {
-            one.name: {"settings": list(one.arm.settings), "alone": one.arm.alone, "plan": one.digest}
+            one.name: {
+                "settings": list(one.arm.settings),
+                "alone": one.arm.alone,
+                "rows": one.arm.rows,
+                "plan": one.digest,
+            }
             for one in subjects
         },
         "loads": {load.name: load.to_dict() for load in loads},

@@ -45,6 +45,7 @@ def _arm() -> Schema:
         {
             "settings": {"type": "array", "items": _TEXT, "description": "Overrides, as `--set` takes them."},
             "alone": {"type": "boolean", "description": "The first stage alone is served."},
+            "rows": {"type": "boolean", "description": "Every request asks for its hidden states."},
             "plan": _TEXT | {"description": "A digest of the plan."},
         }
     )
@@ -123,6 +124,8 @@ def _measurement() -> Schema:
             "queried_tokens": _COUNT | {"description": "Prompt tokens that were looked up in the prefix cache."},
             "hit_tokens": _COUNT,
             "hit_rate": _maybe(_SIZE),
+            "payloads": _maybe(_record({"complete": _COUNT, "incomplete": _COUNT, "bytes": _COUNT}))
+            | {"description": "The hidden states that came, of requests that asked for them."},
             "preemptions": _COUNT,
             "resident_gib": _maybe(resident | {"properties": {"stage_0": _SIZE, "all": _SIZE}}),
             "cache_tokens": _maybe(_COUNT),

@@ -9,11 +9,17 @@ from omnicfg.errors import UsageError
 
 
 def test_arms_are_names_with_settings() -> None:
-    words = ["off:stages.0.enable_prefix_caching=false,dtype=float32", "on", "plain:stages=0"]
+    words = [
+        "off:stages.0.enable_prefix_caching=false,dtype=float32",
+        "on",
+        "plain:stages=0",
+        "rows:rows=asked,dtype=half",
+    ]
     assert parse_arms(words) == (
         Arm("off", ("stages.0.enable_prefix_caching=false", "dtype=float32")),
         Arm("on"),
         Arm("plain", (), alone=True),
+        Arm("rows", ("dtype=half",), rows=True),
     )
 
 
@@ -31,7 +37,9 @@ def test_commas_inside_a_value_stay_there(value: str) -> None:
         (["a", "a:x=1"], "arm `a` is there twice"),
         (["a:x"], "`x` sets nothing"),
         (["a:"], "`` sets nothing"),
-        (["a:stages=1"], "`stages=1`"),
+        (["a:stages=1"], "arm `a` cannot be had with `stages=1`"),
+        (["a:rows=all"], "arm `a` cannot be had with `rows=all`"),
+        (["a:rows=asked,stages=0"], "`stages=0` keeps no hidden states"),
     ],
 )
 def test_what_is_no_arm(words: list[str], message: str) -> None:

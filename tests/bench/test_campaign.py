@@ -52,7 +52,7 @@ def setup(arms: list[Subject], loads: tuple[Load, ...]) -> dict[str, Any]:
     named = ("command", "profile", "pipeline", "platform", "model", "engine", "driver")
     return {
         **dict.fromkeys(named, "x"),
-        "arms": {one.name: {"settings": [], "alone": False, "plan": one.digest} for one in arms},
+        "arms": {one.name: {"settings": [], "alone": False, "rows": False, "plan": one.digest} for one in arms},
         "loads": {load.name: load.to_dict() for load in loads},
     }
 

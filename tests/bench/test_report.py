@@ -38,7 +38,7 @@ SETUP: dict[str, Any] = {
     "command": "omnicfg bench",
     "engine": "bundled",
     "driver": "own",
-    "arms": {name: {"settings": [f"x={name}"], "alone": False, "plan": name} for name in ("off", "on")},
+    "arms": {name: {"settings": [f"x={name}"], "alone": False, "rows": False, "plan": name} for name in ("off", "on")},
     "loads": {load.name: load.to_dict() for load in LOADS},
 }
 
@@ -64,6 +64,7 @@ def measurement(round_: int, arm: str, load: str, rate: float, **changes: Any) -
         "hit_tokens": 10,
         "hit_rate": 0.01,
         "preemptions": 0,
+        "payloads": None,
         "resident_gib": {"stage_0": 5.0 + (arm == "on"), "all": 7.0},
         "cache_tokens": 767_936,
         "server": {"start_s": 60.0, "log": "1-off-1.log", "speaks": False},

@@ -65,3 +65,14 @@ def test_a_machine_is_told_by_what_it_is_and_not_by_its_name() -> None:
     told = machine_facts()
     assert told["versions"]["omnicfg"] == omnicfg.__version__
     assert platform.node() not in str(told)
+
+
+def test_hidden_states_can_be_asked_for_where_they_are_kept() -> None:
+    from omnicfg import models
+
+    config = models.config("builtin:tiny-omni")
+    asked = made(Arm("rows", rows=True), **config)
+    assert asked.socket(asked.request_on(8000)) is not None
+    assert made(Arm("on"), **config).socket(asked.request) is None
+    none = made(Arm("rows", rows=True), "qwen3_omni_moe_thinking")
+    assert "no hidden states are kept" in [problem.message for problem in none.problems(MACHINE)][-1]

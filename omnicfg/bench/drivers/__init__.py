@@ -18,7 +18,7 @@ from omnicfg.registry import module_names, modules_of
 class Task:
     """A load for a server. ``directory`` is the model's, ``scratch`` a folder for what a driver writes on its way.
 
-    ``done`` is told how many requests have been answered.
+    ``done`` is told how many requests have been answered; with ``rows`` each asks for its hidden states.
     """
 
     load: Load
@@ -27,6 +27,7 @@ class Task:
     directory: Path
     scratch: Path
     done: Callable[[int], None]
+    rows: bool = False
 
 
 class Driver(Protocol):

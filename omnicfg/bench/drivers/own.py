@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from omnicfg.bench.drivers import Task
 from omnicfg.bench.prompts import Prompt, prompts_of
 from omnicfg.bench.timing import Answered, summary
+from omnicfg.engine.spec import request_flag
 from omnicfg.errors import ServeError
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def drive(task: Task) -> dict[str, Any]:
 
 
 def _bodies(task: Task, prompts: list[Prompt]) -> tuple[str, list[bytes]]:
-    common = {
+    common: dict[str, Any] = {
         "model": task.server.model,
         "temperature": 0,
         "ignore_eos": True,
@@ -49,6 +50,8 @@ def _bodies(task: Task, prompts: list[Prompt]) -> tuple[str, list[bytes]]:
         "stream": True,
         "stream_options": {"include_usage": True},
     }
+    if task.rows:
+        common["kv_transfer_params"] = request_flag()
     if task.load.answer == "text":
         return "/v1/completions", [
             _json({**common, "prompt": prompt.tokens, "max_tokens": prompt.output_tokens}) for prompt in prompts

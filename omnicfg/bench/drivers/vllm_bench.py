@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from omnicfg.bench.drivers import Task
 from omnicfg.bench.loads import Load
+from omnicfg.engine.spec import request_flag
 from omnicfg.errors import ServeError
 from omnicfg.serve.machine import installed_vllm
 
@@ -47,6 +48,7 @@ def command(task: Task) -> list[str]:
         *("--percentile-metrics", "ttft,tpot,e2el", "--save-result"),
         *("--result-dir", str(task.scratch), "--result-filename", _RESULT),
         *(word for name, value in task.server.watch.headers.items() for word in ("--header", f"{name}={value}")),
+        *(["--extra-body", json.dumps({"kv_transfer_params": request_flag()})] if task.rows else []),
         *_dataset(load),
     ]
 
