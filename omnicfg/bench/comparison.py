@@ -71,7 +71,7 @@ def _read(name: str) -> Report:
 def _wrong(document: Mapping[str, Any]) -> str | None:
     """What a report lacks of what a comparison reads."""
     try:
-        _headers(document, document)
+        headers(document, document)
         list(rows(document, document))
         str(document["pipeline"])
     except LookupError as error:
@@ -87,20 +87,9 @@ def _others(report: Report) -> list[str]:
 
 def headers(left: Report, right: Report) -> list[str]:
     """The columns of :func:`rows`: rates of both baselines, then the gain of every other arm, left and right."""
-    return _headers(left, right)
-
-
-def _headers(left: Report, right: Report) -> list[str]:
     gains = [f"{side} {arm}" for side, one in (("A", left), ("B", right)) for arm in _others(one)]
-    return [
-        "bench",
-        "hit A",
-        "hit B",
-        f"A {left['baseline']} (req/s)",
-        f"B {right['baseline']} (req/s)",
-        "B to A",
-        *gains,
-    ]
+    rates = [f"A {left['baseline']} (req/s)", f"B {right['baseline']} (req/s)"]
+    return ["bench", "hit A", "hit B", *rates, "B to A", *gains]
 
 
 def rows(left: Report, right: Report) -> Iterator[list[str]]:

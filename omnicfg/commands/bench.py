@@ -162,7 +162,7 @@ def _compare(names: list[str], format: str) -> int:
     from omnicfg.bench import comparison
     from omnicfg.report.json import dumps
     from omnicfg.report.table import render_markdown, render_table
-    from omnicfg.report.terminal import Style, has_colour, width_of
+    from omnicfg.report.terminal import Style, has_colour, one_line, width_of
 
     left, right = comparison.reports(*names)
     headers, rows = comparison.headers(left, right), list(comparison.rows(left, right))
@@ -171,12 +171,13 @@ def _compare(names: list[str], format: str) -> int:
             print(f"omnicfg bench: only {name} has {', '.join(only)}", file=sys.stderr)
     if not rows:
         raise UsageError("the two reports have no load in common")
+    sides = [f"{side}: {one_line(str(one['profile']))}" for side, one in (("A", left), ("B", right))]
     if format == "json":
         sys.stdout.write(dumps([dict(zip(headers, row, strict=True)) for row in rows]))
     elif format == "markdown":
-        sys.stdout.write(f"A: {left['profile']}. B: {right['profile']}.\n\n" + render_markdown(rows, headers))
+        sys.stdout.write(f"{'. '.join(sides)}.\n\n" + render_markdown(rows, headers))
     else:
-        print(f"A: {left['profile']}\nB: {right['profile']}")
+        print("\n".join(sides))
         sys.stdout.write(render_table(rows, Style(has_colour(sys.stdout)), width_of(sys.stdout), headers=headers))
     return 0
 

@@ -12,9 +12,10 @@ import pytest
 from omnicfg.bench import comparison, published, tables
 from omnicfg.bench.loads import Load
 from omnicfg.bench.report import report_of
+from omnicfg.bench.store import Store
 from omnicfg.bench.written import write
 from omnicfg.catalog.paths import schemas_dir
-from omnicfg.cli import main
+from omnicfg.cli import main, run
 from omnicfg.errors import UsageError
 from omnicfg.report.terminal import Style
 
@@ -214,3 +215,23 @@ def test_compare_as_a_command(
         assert ended.value.code == 0
         assert expected in told.out
         assert "only h20 has P1024_h0_c8" in told.err
+
+
+def test_a_report_is_made_anew_from_measurements(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = Store(tmp_path / "out", SETUP)
+    for one in MEASURED:
+        store.keep(one)
+    assert run(["bench", "report", str(tmp_path / "out"), "--format", "markdown"]) == 0
+    assert capsys.readouterr().out == (tmp_path / "out/report.md").read_text()
+    told = json.loads((tmp_path / "out/report.json").read_text())
+    assert told["loads"] == REPORT["loads"]
+
+
+@pytest.mark.parametrize("setup", [None, "{}", "[]", "{"])
+def test_a_folder_without_measurements_has_no_report(tmp_path: Path, setup: str | None) -> None:
+    if setup is not None:
+        (tmp_path / "setup.json").write_text(setup)
+    with pytest.raises(UsageError):
+        run(["bench", "report", str(tmp_path)])
