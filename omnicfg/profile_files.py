@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from omnicfg.errors import OmnicfgError, UsageError
-from omnicfg.passes.read import load_text, read_text
+from omnicfg.passes.read import MAX_BYTES, load_text, read_text
 from omnicfg.tree import Layer, LayerKind, Mapping, Node, Scalar
 from omnicfg.tree import Sequence as List
 
@@ -60,7 +60,7 @@ def looks_like_profile(path: Path) -> bool:
     try:
         text = load_text(path, str(path))
     except OmnicfgError:
-        return False
+        text = _in_another_encoding(path)
     if not _SIGN_LINE.search(text):
         return False
     try:
@@ -68,6 +68,17 @@ def looks_like_profile(path: Path) -> bool:
     except OmnicfgError:
         return True
     return any(key in document.items and is_sign(document.items[key]) for key, is_sign in _SIGNS.items())
+
+
+def _in_another_encoding(path: Path) -> str:
+    """What can be read of a small file that is not UTF-8: a profile in Latin-1 or UTF-16 is a wrong one, but one."""
+    try:
+        if not path.is_file() or path.stat().st_size > MAX_BYTES:
+            return ""
+        raw = path.read_bytes()
+    except OSError:
+        return ""
+    return raw.replace(b"\0", b"").decode("utf-8", errors="ignore")
 
 
 def _has_stage_id(node: Node) -> bool:

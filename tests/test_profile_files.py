@@ -47,6 +47,14 @@ def test_other_yaml_files(profile_file: WriteProfile, text: str) -> None:
     assert not looks_like_profile(profile_file(text))
 
 
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_a_profile_in_another_encoding_is_one(tmp_path: Path, encoding: str) -> None:
+    profile, other = tmp_path / "profile.yaml", tmp_path / "other.yaml"
+    profile.write_bytes("# Größe\npipeline: qwen3_tts\n".encode(encoding))
+    other.write_bytes("# Größe\nstages: [build, test]\n".encode(encoding))
+    assert list(profiles_in([tmp_path])) == [profile]
+
+
 def test_a_directory_is_searched_and_files_are_taken_as_they_are(profile_file: WriteProfile, tmp_path: Path) -> None:
     profile_file("pipeline: a\n", "b.yaml")
     profile_file("pipeline: a\n", "a/c.YML")
