@@ -68,6 +68,9 @@ def _reasons(request: Request) -> Iterator[str]:
             yield f"the bundled engine has nothing that computes {shown} of pipeline {plan.pipeline}"
     if not Path(request.model).is_dir() and request.config is None:
         yield f"the stages behind the first read their weights from a directory, and `{request.model}` is none"
+    voices = _bundled(plan, plan.stages[1]).get("voices")
+    if voices and request.config is not None and not _at(request.config, voices):
+        yield f"the config.json of `{request.model}` has no {voices}: it is the first stage's part of a model"
     if (plan.stages[0].arg("data_parallel_size") or 1) > 1:
         yield "the first stage has several replicas, and later stages read the rows of one"
 

@@ -82,7 +82,9 @@ class TestBundled:
         assert option(launch, "--middleware") == "omnicfg.serve.request_defaults.RequestDefaults"
 
     def test_a_plan_without_such_defaults_needs_no_middleware(self) -> None:
-        launch = bundled.first_stage(request(stages__0__default_sampling_params__max_tokens=None), CPU)
+        config = {**QWEN3, "talker_config": {"speaker_id": {"somebody": 1}}}
+        asked = request(config=config, stages__0__default_sampling_params__max_tokens=None)
+        launch = bundled.first_stage(asked, CPU)
         assert "--middleware" not in launch.command
 
     def test_requests_may_finish_for_as_long_as_the_plan_says(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,3 +96,8 @@ def test_a_plan_without_speech_has_no_reason_for_silence(tmp_path: Path) -> None
 
 def test_several_replicas_of_the_first_stage_are_silent(tmp_path: Path) -> None:
     assert "several replicas" in str(silent_reason(request(tmp_path, stages__0__data_parallel_size=2)))
+
+
+def test_a_first_stage_by_itself_is_served_in_silence(tmp_path: Path) -> None:
+    alone = replace(request(tmp_path), config={"architectures": ["Qwen3MoeForCausalLM"]})
+    assert "has no talker_config.speaker_id" in str(silent_reason(alone))
