@@ -58,21 +58,29 @@ class Front:
             if scope["type"] == "websocket":
                 await send({"type": "websocket.close", "code": 1008, "reason": "there are no web sockets here"})
             return
-        work: Coroutine[Any, Any, None]
-        path, method = scope["path"], scope["method"]
+        answering = _Noted(send)
         try:
-            body = await _body(receive)
-            if path == "/health":
-                work = self._health(send)
-            elif path == "/metrics":
-                work = self._show_metrics(send)
-            elif path == _CHAT and method == "POST" and self._is_ours(scope, body):
-                work = self._speak(json.loads(body), _headers(scope), send)
-            else:
-                work = self._pass_on(scope, body, send)
-            await _while_there(receive, work)
+            await self._serve(scope, receive, answering)
         except GoneError:
             return
+        except asyncio.CancelledError:  # the time that requests have after a stop signal is over
+            if answering.begun:
+                raise
+            await _error(send, 503, "the server is stopping, and this answer took longer than it waits")
+
+    async def _serve(self, scope: Message, receive: Receive, send: Send) -> None:
+        work: Coroutine[Any, Any, None]
+        path, method = scope["path"], scope["method"]
+        body = await _body(receive)
+        if path == "/health":
+            work = self._health(send)
+        elif path == "/metrics":
+            work = self._show_metrics(send)
+        elif path == _CHAT and method == "POST" and self._is_ours(scope, body):
+            work = self._speak(json.loads(body), _headers(scope), send)
+        else:
+            work = self._pass_on(scope, body, send)
+        await _while_there(receive, work)
 
     def _is_ours(self, scope: Message, body: bytes) -> bool:
         """A chat with audio from a client that may ask. Whatever else is wrong with a request, vLLM says so."""
@@ -204,6 +212,18 @@ class Front:
                 await _piece(send, b"", last=True)
         finally:
             await response.aclose()
+
+
+class _Noted:
+    """Sends, and knows whether anything was sent."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.begun = False
+
+    async def __call__(self, message: Message) -> None:
+        self.begun = True
+        await self._send(message)
 
 
 async def _body(receive: Receive) -> bytes:
