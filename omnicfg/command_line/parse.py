@@ -51,6 +51,7 @@ class CommandLine(NamedTuple):
     given: dict[str, Given]
     findings: list[Diagnostic]
     stage_config: Word | None = None
+    stage_config_flag: Word | None = None
     rest: tuple[Word, ...] = ()
 
     def value(self, dest: str) -> Any:
@@ -76,7 +77,7 @@ class _Parser:
         self.given: dict[str, Given] = {}
         self.nested: dict[tuple[str, str], tuple[dict[str, Any], Word]] = {}
         self.findings: list[Diagnostic] = []
-        self.stage_config: Word | None = None
+        self.old: tuple[Word | None, Word | None] = (None, None)
         self.rest: list[Word] = []
 
     def parse(self) -> CommandLine:
@@ -97,7 +98,7 @@ class _Parser:
             self._set(self.known.by_option[option], json.dumps(value), word, [word._replace(text=json.dumps(value))])
         if self.model is None and "model" in self.given:
             self.model = Word(str(self.given["model"].value), self.given["model"].mark)
-        return CommandLine(self.model, self.given, self.findings, self.stage_config, tuple(self.rest))
+        return CommandLine(self.model, self.given, self.findings, *self.old, tuple(self.rest))
 
     def _check_variables(self, word: Word) -> None:
         for shown in word.unknown:
@@ -129,9 +130,8 @@ class _Parser:
             start = self.at
             self._skip_values()
             if option == "--stage-configs-path":
-                self.stage_config = (
-                    word._replace(text=text) if equals else next(iter(self.words[start : self.at]), None)
-                )
+                named = [word._replace(text=text)] if equals else self.words[start : self.at]
+                self.old = (named[0] if named else None, word)
             return
         if not flag.takes_value:
             self._set_switch(flag, option, equals, word)

@@ -14,6 +14,7 @@ from omnicfg.parser import Argument, Option
 
 if TYPE_CHECKING:
     from omnicfg.command_line.parse import CommandLine
+    from omnicfg.command_line.shell import Word
     from omnicfg.migrate.command import MigratedCommand
     from omnicfg.migrate.run import Migration
 
@@ -70,6 +71,7 @@ def run(
                 raise
             refused.append((path, error))
     for migration in done:
+        _check_output(output, migration.base.files)
         _write(migration, output, in_place, quiet=not (output or in_place or check))
     _report(done, refused, format, on_stdout=bool(output or in_place or check))
     if refused:
@@ -87,24 +89,10 @@ def _of_command(
     format: str,
 ) -> int:
     """An old command with its stage config becomes a profile; one of today an overlay on the profile it names."""
-    from omnicfg.migrate.command import migrate_command, shortest, unread_flags
+    from omnicfg.migrate.command import migrate_command
 
     if line.stage_config is not None:
-        old = Path(line.stage_config.text)
-        target = output or old
-        from omnicfg.migrate.run import migrate
-
-        done = migrate(old, target=output, pipeline=pipeline, platform=platform, base=base, flat=flat, line=line)
-        _write(done, output, in_place=False, quiet=output is None)
-        _report([done], [], format, on_stdout=output is not None)
-        told = sys.stdout if output else sys.stderr
-        for text in unread_flags(line, done.outcomes):
-            print(
-                f"`{text}` changed nothing: every stage of the old file sets that itself, or takes no such thing",
-                file=told,
-            )
-        print(f"command: {shortest(line, str(target))}", file=told)
-        return int(not done.is_whole)
+        return _of_old_command(line, line.stage_config, output, flat, base, pipeline, platform, format)
     if flat:
         raise UsageError("the flags of a command go over its profile, which is their base", "Leave `--flat` out.")
     from omnicfg.command_line.profile import profile_of
@@ -112,9 +100,52 @@ def _of_command(
 
     named, key = profile_of(line, base or "", pipeline, None)
     profile = load(named)
+    _check_output(output, list(profile.chain.paths.values()))
     target = output or Path("overlay.yaml")
     made = migrate_command(line, profile, pipeline_of(profile, key), target, platform or "cuda")
     return _show_command(made, output, format)
+
+
+def _of_old_command(
+    line: CommandLine,
+    config: Word,
+    output: Path | None,
+    flat: bool,
+    base: str | None,
+    pipeline: str | None,
+    platform: str | None,
+    format: str,
+) -> int:
+    """The profile of an old command's stage config, its flags included, and the command that starts it."""
+    from omnicfg.diagnostics import Severity
+    from omnicfg.migrate.command import old_findings, shortest, unread_flags
+    from omnicfg.migrate.run import migrate
+    from omnicfg.report.json import dumps
+    from omnicfg.report.text import render_errors
+
+    if config.unknown:
+        message = f"which stage config the command starts is not known: nothing here tells `{config.text}`"
+        raise UsageError(message, "Migrate the file itself: `omnicfg migrate OLD -o FILE`.")
+    old = Path(config.text)
+    _check_output(output, [old])
+    done = migrate(old, target=output, pipeline=pipeline, platform=platform, base=base, flat=flat, line=line)
+    _write(done, output, in_place=False, quiet=output is None)
+    found = old_findings(line, done.pipeline)
+    unread = unread_flags(line, done.outcomes)
+    command = shortest(line, str(output or old.with_name("profile.yaml")))
+    told = sys.stdout if output else sys.stderr
+    if format == "json":
+        rest = {"command": command, "unread": unread, "findings": [finding.to_dict() for finding in found]}
+        told.write(dumps({**done.to_dict(), **rest}))
+    else:
+        _report([done], [], format, on_stdout=output is not None)
+        for text in unread:
+            why = "every stage of the old file sets that itself, or takes no such thing"
+            print(f"`{text}` changed nothing: {why}", file=told)
+        print(f"command: {command}", file=told)
+        if found:
+            print(render_errors(OmnicfgError(found)), end="", file=sys.stderr)
+    return int(not done.is_whole or any(finding.severity is Severity.ERROR for finding in found))
 
 
 def _show_command(made: MigratedCommand, output: Path | None, format: str) -> int:
@@ -164,15 +195,24 @@ def _is_old(path: Path) -> bool:
         return True
 
 
+def _check_output(output: Path | None, read: Sequence[Path]) -> None:
+    """Refuse to write over a file that is read for it, or where there is no directory."""
+    if output is None:
+        return
+    if any(output.exists() and path.exists() and output.samefile(path) for path in read):
+        raise UsageError(
+            f"{output} is read for this itself", "Name another file; `omnicfg migrate --in-place OLD` keeps a copy."
+        )
+    if not output.parent.is_dir():
+        raise UsageError(f"there is no directory {output.parent}", "Make it first.")
+
+
 def _migrated(
     path: Path, output: Path | None, flat: bool, base: str | None, pipeline: str | None, platform: str | None
 ) -> Migration:
     from omnicfg.migrate.run import migrate
 
-    if output is not None and output.exists() and path.exists() and output.samefile(path):
-        raise UsageError(f"{output} is the old file itself", "`--in-place` replaces it and keeps a copy.")
-    if output is not None and not output.parent.is_dir():
-        raise UsageError(f"there is no directory {output.parent}", "Make it first.")
+    _check_output(output, [path])
     return migrate(path, target=output, pipeline=pipeline, platform=platform, base=base, flat=flat)
 
 

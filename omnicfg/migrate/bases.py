@@ -29,6 +29,11 @@ class Base(NamedTuple):
     def raw(self) -> Mapping | None:
         return None if self.profile is None else self.profile.raw
 
+    @property
+    def files(self) -> list[Path]:
+        """The base's own file, and those that it is built on."""
+        return [] if self.profile is None else list(self.profile.chain.paths.values())
+
 
 NO_BASE: Final = Base("no base", None, None)
 COPIES: Final = "bases"  # the folder beside a new profile that shipped profiles are copied to

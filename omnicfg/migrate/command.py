@@ -140,7 +140,7 @@ def _told(line: CommandLine, drafted: Draft) -> list[tuple[str, str]]:
 def _became(given: Given, keys: dict[str, list[str]]) -> str:
     if given.is_open and _stays(given):
         return "kept in the command: its value is not known here"
-    if given.flag.dest in catalog().read_by_server:
+    if _is_shared(given):
         return "kept in the command: the server reads it, too"
     found = keys.get(given.text)
     if given.flag.dest == "stage_overrides":
@@ -169,9 +169,15 @@ def _stays(given: Given) -> bool:
     """Whether a flag has to stay in the command: a profile cannot say it, or not all that it says."""
     if given.flag.dest in ("deploy_config", "omni", "model") or given.flag.reach == "nothing":
         return False
-    if given.is_open or given.flag.dest in catalog().read_by_server:
+    if given.is_open or _is_shared(given):
         return True
     return given.flag.dest not in _FOLDED and given.flag.reach != "stages"
+
+
+def _is_shared(given: Given) -> bool:
+    """Whether the server reads a flag of the stages for itself as well, and starts with it."""
+    dest = given.flag.dest
+    return dest in catalog().read_by_server and any(dest in owned for owned in deploy_schema().owners.values())
 
 
 def old_flags(line: CommandLine, outcomes: Sequence[Outcome], pipeline: str) -> list[Outcome]:
@@ -196,3 +202,12 @@ def unread_flags(line: CommandLine, outcomes: Sequence[Outcome]) -> list[str]:
     """The engine args of an old command that filled in nothing."""
     used = {outcome.path for outcome in outcomes}
     return [each.text for each in line.given.values() if each.flag.reach == "stages" and each.text not in used]
+
+
+def old_findings(line: CommandLine, pipeline: str) -> list[Diagnostic]:
+    """What is wrong with the flags of an old command today, but for the one that names its stage config."""
+    flag = None if line.stage_config_flag is None else line.stage_config_flag.mark
+    place = None if flag is None else (flag.line, flag.column)
+    told = [each for each in line.findings if each.code != "OC851" or (each.line, each.column) != place]
+    unread = [each for each in effect(line, pipeline).findings if each.code == "OC854"]
+    return [*findings_of_command(line), *told, *unread]

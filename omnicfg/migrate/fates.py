@@ -156,7 +156,7 @@ class _Mapper:
         if block != "engine_args":
             return _outcome(setting, Fate.UNREAD, f"no key of {'`runtime`' if block == 'runtime' else 'a stage'}")
         if len(setting.path) == 1:
-            return _outcome(setting, Fate.UNREAD, "it is empty")
+            return _blank(setting)
         if name == "kv_transfer_config" and stage.value("is_decode_only"):
             return _outcome(setting, Fate.LOST, "there is no stage left that would send it its cache")
         owners = deploy_schema().owners[topology["execution_type"]]
@@ -171,7 +171,7 @@ class _Mapper:
 
     def _sampling(self, setting: Setting, topology: Topology) -> Outcome:
         if len(setting.path) == 1:
-            return _outcome(setting, Fate.UNREAD, "it is empty")
+            return _blank(setting)
         name = setting.path[1]
         required = topology["sampling_constraints"].get(name)
         if name == "stop_token_ids" and required is not None and isinstance(setting.value, list):
@@ -192,7 +192,7 @@ class _Mapper:
 
     def _reference(self, setting: Setting, topology: Topology) -> Outcome:
         if len(setting.path) == 1:
-            return _outcome(setting, Fate.UNREAD, "it is empty")
+            return _blank(setting)
         side, edge = setting.path
         prefix, _, number = edge.rpartition("_")
         other = _get(self.ids, int(number) if number.isdecimal() and len(number) < 7 else None)
@@ -231,6 +231,12 @@ def _outcome(
     if wanted is not None and fate is Fate.RENAMED and not note:
         note = f"now `{wanted.key}`"
     return Outcome(_path(setting), setting, fate, note, instead, () if wanted is None else (wanted,))
+
+
+def _blank(setting: Setting) -> Outcome:
+    """A block of a stage without settings."""
+    is_empty = setting.value in (None, {}, [], "")
+    return _outcome(setting, Fate.UNREAD, "it is empty" if is_empty else "no release could read it: it is no mapping")
 
 
 def _moved(setting: Setting, stage: OldStage, topology: Topology, fact: MappingOf[str, Any]) -> Outcome:

@@ -27,7 +27,7 @@ def write_profile(migration: Migration, path: Path, *, backup: bool = False) -> 
             _write(target, text, made)
         if backup:
             copy = _free_name(path)
-            _write(copy, path.read_text(encoding="utf-8"), made)
+            _write_bytes(copy, path.read_bytes(), made)
             copy.chmod(_mode(path))
         _replace(path, migration)
     return [each for each in made if each.is_file()]
@@ -73,9 +73,13 @@ def _make_folder(folder: Path, made: list[Path]) -> None:
 
 
 def _write(path: Path, text: str, made: list[Path]) -> None:
-    with path.open("x", encoding="utf-8", newline="") as stream:
+    _write_bytes(path, text.encode("utf-8"), made)
+
+
+def _write_bytes(path: Path, content: bytes, made: list[Path]) -> None:
+    with path.open("xb") as stream:
         made.append(path)
-        stream.write(text)
+        stream.write(content)
 
 
 def _free_name(path: Path) -> Path:

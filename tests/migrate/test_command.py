@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -86,7 +87,7 @@ def test_refused_files_are_data_too(run: Run, profile_file: WriteProfile) -> Non
         (["OLD", "OLD"], "one file at a time"),
         (["OLD", "--check", "--stdout"], "exclude each other"),
         (["OLD", "--flat", "--base", "qwen3_tts"], "`--flat` has no base"),
-        (["OLD", "-o", "OLD"], "is the old file itself"),
+        (["OLD", "-o", "OLD"], "is read for this itself"),
         (["OLD", "-o", "nowhere/new.yaml"], "there is no directory"),
         (["OLD", "--base", "qwen3_ttss"], "no profile `qwen3_ttss`"),
         (["OLD", "--platform", "tpu"], "unknown platform `tpu`"),
@@ -104,3 +105,61 @@ def test_secrets_of_an_old_file_are_not_printed(run: Run, profile_file: WritePro
     text = files.TTS.replace("      worker_type: ar\n", "      worker_type: ar\n      hf_token: hunter2secret\n")
     result = run("migrate", "--check", profile_file(text, "old.yaml"))
     assert "hunter2secret" not in result.out + result.err
+
+
+SERVE = "vllm serve Qwen/Qwen3-TTS --omni"
+
+
+def test_a_file_that_is_read_is_never_written_over(run: Run, old: Path, profile_file: WriteProfile) -> None:
+    base = profile_file("pipeline: qwen3_tts\n", "base.yaml")
+    ours = profile_file("base_config: base.yaml\n", "ours.yaml")
+    before = {path: path.read_text(encoding="utf-8") for path in (old, base, ours)}
+    command = f"{SERVE} --deploy-config {ours} --max-num-seqs 3"
+    for args in (
+        ["--command", command, "-o", ours],
+        ["--command", command, "-o", base],
+        ["--command", f"{SERVE} --stage-configs-path {old}", "-o", old],
+        [old, "--base", ours, "-o", base],
+    ):
+        result = run("migrate", *args)
+        assert result.code == 2
+        assert "is read for this itself" in result.err
+    assert {path: path.read_text(encoding="utf-8") for path in before} == before
+
+
+def test_of_an_old_command_no_flag_is_dropped_in_silence(run: Run, old: Path) -> None:
+    command = f"{SERVE} --stage-configs-path {old} --nope 3 --served-model-name x --port $P"
+    result = run("migrate", "--command", command, "--format", "json")
+    assert result.code == 1
+    report = json.loads(result.err[result.err.index("{") :])
+    assert [each["code"] for each in report["findings"]] == ["OC856", "OC851"]
+    assert report["command"].endswith(
+        f'--deploy-config {old.with_name("profile.yaml")} --served-model-name x --port "$P"'
+    )
+
+
+def test_the_copy_of_a_replaced_file_is_byte_for_byte_the_old_one(run: Run, old: Path) -> None:
+    old.write_bytes(files.TTS.replace("\n", "\r\n").encode())
+    assert run("migrate", "--in-place", old).code == 0
+    assert old.with_name("old.yaml.bak").read_bytes() == files.TTS.replace("\n", "\r\n").encode()
+
+
+@pytest.mark.parametrize("flag", ["--served-model-name a b", "--log-stats", '--port "$P"', '"$@"'])
+def test_what_a_profile_cannot_say_stays_in_the_command(run: Run, profile_file: WriteProfile, flag: str) -> None:
+    profile = profile_file("pipeline: qwen3_tts\n")
+    result = run("migrate", "--command", f"{SERVE} --deploy-config {profile} {flag} --max-num-seqs 3")
+    assert result.code == 0
+    assert f"{flag}\n" in result.err
+    assert "stages.0.max_num_seqs" in result.err
+
+
+def test_there_is_no_proof_for_a_command_that_does_not_start(run: Run, profile_file: WriteProfile) -> None:
+    result = run("migrate", "--command", f"{SERVE} --deploy-config {profile_file('pipeline: qwen3_tts')} --nope")
+    assert result.code == 1
+    assert "no proof: the old command does not start, the error below says why" in result.err
+
+
+def test_which_profile_a_command_starts_may_be_unknown(run: Run) -> None:
+    result = run("resolve", "--command", f"{SERVE} --deploy-config configs/$ARM.yaml")
+    assert result.code == 2
+    assert "`--deploy-config configs/$ARM.yaml` holds what nothing here assigns" in result.err
