@@ -68,6 +68,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._send(503 if "never-ready" in self.server.behaviours else 200, b"")
         elif self.path == "/v1/models":
             self._send(200, json.dumps({"data": [{"id": "fake"}]}).encode())
+        elif self.path != "/metrics":
+            self._send(404, b"there is nothing")
         else:
             self._send(200, METRICS.format(queries=self.server.queries, hits=self.server.hits).encode())
 
