@@ -65,6 +65,8 @@ def run(
     refused: list[tuple[Path, OmnicfgError]] = []
     for path in paths:
         try:
+            if in_place:
+                _check_plain(path)
             done.append(_migrated(path, output, flat, base, pipeline, platform))
         except OmnicfgError as error:
             if not (check or in_place):
@@ -196,15 +198,26 @@ def _is_old(path: Path) -> bool:
 
 
 def _check_output(output: Path | None, read: Sequence[Path]) -> None:
-    """Refuse to write over a file that is read for it, or where there is no directory."""
+    """Refuse to write over a file that is read for it, or where no file can be written."""
     if output is None:
         return
+    _check_plain(output)
     if any(output.exists() and path.exists() and output.samefile(path) for path in read):
         raise UsageError(
             f"{output} is read for this itself", "Name another file; `omnicfg migrate --in-place OLD` keeps a copy."
         )
     if not output.parent.is_dir():
         raise UsageError(f"there is no directory {output.parent}", "Make it first.")
+
+
+def _check_plain(path: Path) -> None:
+    """Refuse a place that a file cannot take without something else being lost."""
+    if path.is_dir():
+        raise UsageError(f"{path} is a directory", "Name a file.")
+    if path.is_symlink() and path.exists():
+        raise UsageError(f"{path} is a link, which a file would replace", "Name the file that it leads to.")
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} is not a regular file", "Leave `-o` out to have the profile printed.")
 
 
 def _migrated(

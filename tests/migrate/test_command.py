@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -163,3 +164,20 @@ def test_which_profile_a_command_starts_may_be_unknown(run: Run) -> None:
     result = run("resolve", "--command", f"{SERVE} --deploy-config configs/$ARM.yaml")
     assert result.code == 2
     assert "`--deploy-config configs/$ARM.yaml` holds what nothing here assigns" in result.err
+
+
+def test_only_plain_files_are_replaced(run: Run, old: Path) -> None:
+    link, pipe = old.with_name("link.yaml"), old.with_name("pipe")
+    link.symlink_to(old)
+    os.mkfifo(pipe)
+    for args, message in (
+        ([old, "-o", old.parent], "is a directory"),
+        ([old, "-o", link], "is a link"),
+        ([old, "-o", pipe], "is not a regular file"),
+        (["--in-place", link], "is a link"),
+    ):
+        result = run("migrate", *args)
+        assert result.code == 2
+        assert message in result.err
+    assert sorted(path.name for path in old.parent.iterdir()) == ["link.yaml", "old.yaml", "pipe"]
+    assert link.is_symlink()
