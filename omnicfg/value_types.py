@@ -34,13 +34,14 @@ class ValueType(NamedTuple):
 
     ``choices`` lists the only strings allowed; empty: any string. ``spellings`` says what does not matter in them:
     ``ignore_case``, and ``dashes``, which may stand for underscores. ``words`` are those that mean something where any
-    string is allowed, because a plugin may bring more.
+    string is allowed, because a plugin may bring more. ``items`` is what a list or mapping may hold, where it is known.
     """
 
     kinds: frozenset[str]
     choices: tuple[str, ...] = ()
     spellings: frozenset[str] = frozenset()
     words: tuple[str, ...] = ()
+    items: ValueType | None = None
 
     def admits(self, value: Any) -> bool:
         """Whether a plain value is of an allowed kind (an int passes for a float, a bool never for a number)."""
@@ -82,15 +83,18 @@ def parse_annotation(text: str) -> ValueType:
     """
     kinds: set[str] = set()
     choices: list[str] = []
+    items: list[ValueType] = []
     for part in _split_union(text):
         literal = re.fullmatch(r"(?:typing\.)?Literal\[(.*)\]", part)
         if literal:
             kinds.add("str")
             choices += re.findall(r"['\"]([^'\"]*)['\"]", literal.group(1))
             continue
-        name = part.split("[", 1)[0].strip()
-        kinds.add(_SIMPLE.get(name, "mapping"))
-    return ValueType(frozenset(kinds), tuple(choices))
+        name, _, inner = part.partition("[")
+        kinds.add(_SIMPLE.get(name.strip(), "mapping"))
+        if name.strip() == "list" and inner:
+            items.append(parse_annotation(inner.removesuffix("]")))
+    return ValueType(frozenset(kinds), tuple(choices), items=items[0] if len(items) == 1 else None)
 
 
 def _split_union(text: str) -> list[str]:

@@ -7,6 +7,13 @@ import pytest
 from omnicfg.value_types import ValueType, kind_of, parse_annotation
 
 
+def test_what_a_list_may_hold() -> None:
+    assert parse_annotation("list[int] | None").items == parse_annotation("int")
+    assert parse_annotation("str | list[str]").items == parse_annotation("str")
+    assert parse_annotation("list").items is None
+    assert parse_annotation("list[int] | list[str]").items is None
+
+
 @pytest.mark.parametrize(
     ("annotation", "kinds", "choices", "words"),
     [
@@ -28,7 +35,7 @@ from omnicfg.value_types import ValueType, kind_of, parse_annotation
 )
 def test_annotations(annotation: str, kinds: set[str], choices: tuple[str, ...], words: str) -> None:
     found = parse_annotation(annotation)
-    assert found == ValueType(frozenset(kinds), choices)
+    assert (found.kinds, found.choices) == (kinds, choices)
     if annotation != "Any":
         assert str(found) == words
 

@@ -122,9 +122,22 @@ def value_type(type_: Any) -> ValueType:
             spellings |= set(member) - {"choices"}
         else:
             kinds.add(_KINDS[member if isinstance(member, str) else next(key for key in member if key in _KINDS)])
+    inner = [
+        _items(member) for member in members if isinstance(member, dict) and not member.keys().isdisjoint(_HOLDERS)
+    ]
+    items = inner[0] if len(inner) == 1 else None
     if "str" in members or any(isinstance(member, dict) and "str" in member for member in members):
-        return ValueType(frozenset(kinds), words=tuple(choices))
-    return ValueType(frozenset(kinds), tuple(choices), frozenset(spellings))
+        return ValueType(frozenset(kinds), words=tuple(choices), items=items)
+    return ValueType(frozenset(kinds), tuple(choices), frozenset(spellings), items=items)
+
+
+_HOLDERS: Final = ("list", "dict", "set", "tuple", "config")
+
+
+def _items(member: Mapping[str, Any]) -> ValueType | None:
+    if "list" in member:
+        return value_type(member["list"])
+    return value_type(member["dict"][1]) if "dict" in member else None
 
 
 _KINDS: Final = {

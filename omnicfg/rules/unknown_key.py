@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 
 from omnicfg.catalog.upstream import deploy_schema
-from omnicfg.catalog.vllm_args import config_class, config_classes, known_engine_args, vllm_versions
+from omnicfg.catalog.vllm_args import (
+    config_args,
+    config_class,
+    config_classes,
+    known_engine_args,
+    vllm_versions,
+)
 from omnicfg.diagnostics import Fix, Severity
 from omnicfg.edits import remove_key, rename_key
 from omnicfg.keys import Block, blocks_of
@@ -51,6 +57,7 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
         for key in block.node.items:
             if key not in block.known and not _is_unset_field(block, key) and not _is_shelf(block, key):
                 elsewhere = _elsewhere(str(key), block.place, subject.stage_kind(block.stage_id))
+                elsewhere = elsewhere or _inside(str(key), block, subject.vllm_version)
                 yield Finding(
                     block.node.key_mark(key),
                     f"unknown key `{key}` in {block.what}",
@@ -133,6 +140,16 @@ def _elsewhere(key: str, place: str, kind: str | None) -> str | None:
     if place != "profile" and key in schema.deploy_fields:
         return f"`{key}` is a setting of the whole profile: put it at the top level."
     return None
+
+
+def _inside(key: str, block: Block, version: str) -> str | None:
+    """The nested config of vLLM that a stage's key is a field of."""
+    assert block.known is not None
+    if block.place != "stage":
+        return None
+    configs = config_args(version).items()
+    owners = [name for name, config in configs if name in block.known and key in config_class(config, version).types]
+    return f"`{key}` is a setting of `{'` and of `'.join(sorted(owners))}`: put it there." if owners else None
 
 
 _OF_A_STAGE = ("stage", "runtime")

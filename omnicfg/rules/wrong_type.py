@@ -11,7 +11,7 @@ from omnicfg.keys import Block, blocks_of
 from omnicfg.near import near, slip_of
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.secrets import looks_secret, redacted
-from omnicfg.tree import LayerKind, Mapping, Node, Scalar, plain
+from omnicfg.tree import LayerKind, Mapping, Node, Scalar, Sequence, plain
 from omnicfg.value_types import ValueType, kind_of
 
 RULE = Rule(
@@ -53,14 +53,14 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
         for key, node in block.node.items.items():
             wanted = block.types.get(key) if isinstance(key, str) else None
             value = plain(node)
-            if wanted is not None and block.takes(key):
-                yield from _slip(key, node, wanted, block, subject)
-            if wanted is None or wanted.admits(value) or is_misquoted(node, wanted):
+            if wanted is None or not block.takes(key):
+                continue  # what nothing reads is OC101's
+            yield from _slip(key, node, wanted, block, subject)
+            if wanted.admits(value):
+                yield from _items(key, node, wanted, block)
                 continue
-            if value is None and key not in _NULL_IS_WRONG:
+            if is_misquoted(node, wanted) or (value is None and key not in _NULL_IS_WRONG):
                 continue
-            if not block.takes(key):
-                continue  # OC101's
             fix = _fix(node, wanted, subject)
             is_secret = looks_secret(key)
             shown = _shown(redacted(key, value)) + ("" if is_secret else _reading(node))
@@ -72,6 +72,30 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
                 block.platform,
                 fix=fix,
             )
+
+
+def _items(key: object, node: Node, wanted: ValueType, block: Block) -> Iterator[Finding]:
+    """What a list or mapping of plain values may not hold; blocks that it holds have rules of their own."""
+    inside = wanted.items
+    if inside is None or inside.kinds <= {"mapping", "none"}:
+        return
+    for which, item in _named_items(node):
+        value = plain(item)
+        if not inside.admits(value):
+            yield Finding(
+                item.mark,
+                f"{which} of `{key}` in {block.what} is {_shown(redacted(key, value))}; it has to be {inside}",
+                f"Write `{value}` without quotes." if is_misquoted(item, inside) else None,
+                block.stage_id,
+                block.platform,
+            )
+
+
+def _named_items(node: Node) -> Iterator[tuple[str, Node]]:
+    if isinstance(node, Mapping):
+        yield from ((f"`{name}`", item) for name, item in node.items.items())
+    elif isinstance(node, Sequence):
+        yield from ((f"item {number}", item) for number, item in enumerate(node.items, 1))
 
 
 def _slip(key: object, node: Node, wanted: ValueType, block: Block, subject: Subject) -> Iterator[Finding]:

@@ -185,3 +185,10 @@ def test_a_diffusion_stages_blocks_have_keys_of_their_own(profile_file: WritePro
     text = f"pipeline: dreamzero\nstages:\n  - stage_id: 0\n    {block}: {{nonsense: 1}}\n"
     (found,) = findings(profile_file(text), "OC101")
     assert (found.line, found.message) == (4, f"unknown key `nonsense` in `{block}` of stage 0")
+
+
+def test_a_field_of_a_nested_config_is_told_where_it_belongs(profile_file: WriteProfile) -> None:
+    text = "pipeline: qwen3_tts\nasync_chunk: false\nstages: [{stage_id: 0, cudagraph_capture_sizes: [1]}]\n"
+    (found,) = findings(profile_file(text), "OC101")
+    assert found.help == "`cudagraph_capture_sizes` is a setting of `compilation_config`: put it there."
+    assert found.fix is None

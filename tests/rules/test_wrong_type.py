@@ -277,3 +277,34 @@ def test_a_word_of_a_plugin_is_none_of_ours(profile_file: WriteProfile, setting:
 def test_a_diffusion_stage_may_have_other_words(profile_file: WriteProfile) -> None:
     text = "pipeline: glm_image\nasync_chunk: false\nstages: [{stage_id: 1, quantization: compressed_tensors}]\n"
     assert findings(profile_file(text), "OC102") == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "column", "message", "help"),
+    [
+        (
+            "default_sampling_params: {stop_token_ids: [1, '2']}",
+            51,
+            "item 2 of `stop_token_ids` in `default_sampling_params` of stage 0 is the text `2`",
+            "Write `2` without quotes.",
+        ),
+        (
+            "compilation_config: {cudagraph_capture_sizes: [1, big]}",
+            55,
+            "item 2 of `cudagraph_capture_sizes` in `compilation_config` of stage 0 is the text `big`",
+            None,
+        ),
+        (
+            "limit_mm_per_prompt: {image: many}",
+            34,
+            "`image` of `limit_mm_per_prompt` in stage 0 is the text `many`",
+            None,
+        ),
+    ],
+)
+def test_what_a_list_or_mapping_holds(
+    profile_file: WriteProfile, setting: str, column: int, message: str, help: str | None
+) -> None:
+    (found,) = findings(profile_file(f"{HEAD}stages:\n  - stage_id: 0\n    {setting}\n"), "OC102")
+    assert (found.line, found.column, found.help) == (5, column, help)
+    assert found.message.startswith(f"{message}; it has to be a whole number")
