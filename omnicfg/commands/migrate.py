@@ -167,7 +167,8 @@ def _show_command(made: MigratedCommand, output: Path | None, format: str) -> in
 
         sys.stdout.write(dumps(made.to_dict()))
     else:
-        (sys.stdout if output else sys.stderr).write(report.render_command(made))
+        render = report.command_markdown if format == "markdown" else report.render_command
+        (sys.stdout if output else sys.stderr).write(render(made))
         if made.findings:
             print(render_errors(OmnicfgError(made.findings)), end="", file=sys.stderr)
     return int(bool(made.changes) or any(finding.severity is Severity.ERROR for finding in made.findings))

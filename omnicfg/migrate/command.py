@@ -33,7 +33,7 @@ class MigratedCommand:
     """An overlay and the command that starts it; ``changes`` is what the two commands differ in, if anything.
 
     ``text`` is empty where no flag says anything that the profile does not say: then there is nothing to write.
-    ``left_open`` are the words of the command whose values nothing tells.
+    ``left_open`` are the flags whose values nothing tells, ``rest`` words that may stand for any flags.
     """
 
     pipeline: str
@@ -46,6 +46,7 @@ class MigratedCommand:
     findings: Sequence[Diagnostic]
     changes: Sequence[Change]
     left_open: Sequence[str] = ()
+    rest: Sequence[str] = ()
 
     @property
     def errors(self) -> int:
@@ -61,7 +62,7 @@ class MigratedCommand:
             "profile": self.text,
             "command": self.command,
             "flags": [{"flag": flag, "became": became} for flag, became in self.told],
-            "left_open": list(self.left_open),
+            "left_open": [*self.left_open, *self.rest],
             "findings": [finding.to_dict() for finding in self.findings],
             "differences": [change.to_dict() for change in self.changes],
         }
@@ -76,8 +77,10 @@ def migrate_command(
     """
     before = compile_profile(profile, platform, pipeline)
     made = effect(line, pipeline, before)
-    kept = {given.text for given in line.given.values() if _stays(given)}
-    folded = [override for override in made.overrides if override.node.mark.file not in kept]
+    kept = tuple(given.text for given in line.given.values() if _stays(given, line))
+    if _keeps_overrides(line):
+        kept = (*kept, "--stage-overrides ")
+    folded = [override for override in made.overrides if not override.node.mark.file.startswith(kept)]
     wanted_plan = compile_profile(profile, platform, pipeline, folded)
     (base,) = bases_for(pipeline, target.parent, str(profile.path) if profile.path.is_file() else profile.shown)
     outcomes = _outcomes(folded, wanted_plan)
@@ -95,7 +98,8 @@ def migrate_command(
         told=_told(line, drafted),
         findings=[*findings_of_command(line), *line.findings, *made.findings],
         changes=[change for change in diff(wanted_plan, drafted.plan) if change.key != "pipeline"],
-        left_open=[*(each.text for each in line.given.values() if each.is_open), *(each.text for each in line.rest)],
+        left_open=[each.text for each in line.given.values() if each.is_open],
+        rest=[each.text for each in line.rest],
     )
 
 
@@ -134,17 +138,15 @@ def _told(line: CommandLine, drafted: Draft) -> list[tuple[str, str]]:
         is_default = outcome.fate is Fate.DEFAULT
         word = "as the profile has it" if is_default else outcome.wanted[0].key if outcome.wanted else outcome.note
         keys.setdefault(outcome.path, []).append(word)
-    return [(given.text, _became(given, keys)) for given in line.given.values()]
+    return [(given.text, _became(given, keys, line)) for given in line.given.values()]
 
 
-def _became(given: Given, keys: dict[str, list[str]]) -> str:
-    if given.is_open and _stays(given):
-        return "kept in the command: its value is not known here"
-    if _is_shared(given):
-        return "kept in the command: the server reads it, too"
+def _became(given: Given, keys: dict[str, list[str]], line: CommandLine) -> str:
     found = keys.get(given.text)
     if given.flag.dest == "stage_overrides":
         found = [word for text, words in keys.items() if text.startswith("--stage-overrides") for word in words]
+    if _stays(given, line):
+        return _why_it_stays(given)
     if found:
         return ", ".join(dict.fromkeys(found))
     if given.flag.dest == "deploy_config":
@@ -154,22 +156,37 @@ def _became(given: Given, keys: dict[str, list[str]]) -> str:
     return "left out: no stage takes it" if given.flag.reach == "stages" else "kept in the command"
 
 
+def _why_it_stays(given: Given) -> str:
+    if given.is_open:
+        return "kept in the command: its value is not known here"
+    if _is_shared(given):
+        return "kept in the command: the server reads it, too"
+    if given.flag.dest == "stage_overrides":
+        return "kept in the command: it has to go over what is not known here"
+    return "kept in the command"
+
+
 def shortest(line: CommandLine, deploy: str) -> str:
     """The shortest command: the model, the profile, and the flags that a profile cannot say."""
     words = ["vllm", "serve", *([line.model.quoted] if line.model is not None else []), "--omni"]
     if deploy:
         words += ["--deploy-config", shlex.quote(deploy)]
     for given in line.given.values():
-        if _stays(given):
+        if _stays(given, line):
             words += given.words
     return " ".join([*words, *(word.quoted for word in line.rest)])
 
 
-def _stays(given: Given) -> bool:
+def _keeps_overrides(line: CommandLine) -> bool:
+    """Whether a flag of unknown value stays, over which overrides of a stage have to go as before."""
+    return bool(line.rest) or any(given.is_open and given.flag.reach == "stages" for given in line.given.values())
+
+
+def _stays(given: Given, line: CommandLine) -> bool:
     """Whether a flag has to stay in the command: a profile cannot say it, or not all that it says."""
     if given.flag.dest in ("deploy_config", "omni", "model") or given.flag.reach == "nothing":
         return False
-    if given.is_open or _is_shared(given):
+    if given.is_open or _is_shared(given) or (given.flag.dest == "stage_overrides" and _keeps_overrides(line)):
         return True
     return given.flag.dest not in _FOLDED and given.flag.reach != "stages"
 

@@ -93,7 +93,9 @@ def _proof(migration: Migration) -> str:
 
 def migration_markdown(migration: Migration) -> str:
     """The report as Markdown, a table for each kind of outcome."""
-    lines = [f"### {_title(migration)}", "", _proof(migration) + "."]
+    lines = [f"### {_title(migration)}"]
+    for words in _last_words(migration):
+        lines += ["", f"{_cell(words)}."]
     for fate, title in _TITLES.items():
         found = _of(migration, fate)
         if found:
@@ -118,8 +120,12 @@ def _markdown_row(outcome: Outcome) -> str:
 
 
 def _code(value: Any) -> str:
-    text = _cell(_short(value)).replace("`", "'")
-    return f"`{text}`"
+    return _literal(_short(value))
+
+
+def _literal(text: str) -> str:
+    shown = _cell(text).replace("`", "'")
+    return f"`{shown}`"
 
 
 def _cell(text: str) -> str:
@@ -128,21 +134,36 @@ def _cell(text: str) -> str:
 
 def render_command(made: MigratedCommand) -> str:
     """What became of a command's flags, the shortest command, and the proof."""
-    style = Style(False)
     rows = [[flag, became] for flag, became in made.told]
-    parts = [f"pipeline {made.pipeline}, over {made.base.reference}, for {made.platform}\n\n"]
-    parts.append(render_table(rows, style, None, indent="  "))
-    parts.append(f"\ncommand: {made.command}\n")
-    if not made.text:
-        parts.append("the flags say nothing that the profile does not say: no overlay is needed\n")
-    parts += [f"differs: stage {change.stage_id} {change.key}\n" for change in made.changes]
+    table = render_table(rows, Style(False), None, indent="  ")
+    lines = "".join(f"{line}\n" for line in [f"command: {made.command}", *_outcome_of_command(made)])
+    return f"pipeline {made.pipeline}, over {made.base.reference}, for {made.platform}\n\n{table}\n{lines}"
+
+
+def command_markdown(made: MigratedCommand) -> str:
+    """The same for a pull request."""
+    rows = "".join(f"| {_literal(flag)} | {_cell(became)} |\n" for flag, became in made.told)
+    outcome = "".join(f"\n{_cell(line)}\n" for line in _outcome_of_command(made))
+    head = f"Pipeline {_literal(made.pipeline)}, over {_literal(made.base.reference or '')}, for {made.platform}.\n"
+    return f"{head}\n| flag | what became of it |\n| --- | --- |\n{rows}\n```sh\n{made.command}\n```\n{outcome}"
+
+
+def _outcome_of_command(made: MigratedCommand) -> list[str]:
+    lines = [] if made.text else ["the flags say nothing that the profile does not say: no overlay is needed"]
+    lines += [f"differs: stage {change.stage_id} {change.key}" for change in made.changes]
     if made.errors:
         why = "the error below says why" if made.errors == 1 else "the errors below say why"
-        parts.append(f"no proof: the old command does not start, {why}\n")
+        lines.append(f"no proof: the old command does not start, {why}")
     elif not made.changes:
-        beside = "" if not made.left_open else f", whatever {', '.join(f'`{text}`' for text in made.left_open)} may be"
-        parts.append(f"proof: compiled for {made.platform}, both commands start the same engine args{beside}\n")
-    return "".join(parts)
+        beside = f", whatever {_listed(made.left_open)} may be" if made.left_open else ""
+        if made.rest and made.text:
+            beside += f", as long as {_listed(made.rest)} sets nothing that the overlay sets"
+        lines.append(f"proof: compiled for {made.platform}, both commands start the same engine args{beside}")
+    return lines
+
+
+def _listed(words: Sequence[str]) -> str:
+    return ", ".join(f"`{word}`" for word in words)
 
 
 def migrations_data(migrations: Sequence[Migration], refused: Sequence[dict[str, Any]]) -> dict[str, Any]:

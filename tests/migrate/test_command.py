@@ -181,3 +181,12 @@ def test_only_plain_files_are_replaced(run: Run, old: Path) -> None:
         assert message in result.err
     assert sorted(path.name for path in old.parent.iterdir()) == ["link.yaml", "old.yaml", "pipe"]
     assert link.is_symlink()
+
+
+def test_overrides_of_a_stage_go_over_a_flag_that_stays(run: Run, profile_file: WriteProfile) -> None:
+    overrides = """--stage-overrides '{"0": {"max_num_seqs": 4}}'"""
+    command = f'{SERVE} --deploy-config {profile_file("pipeline: qwen3_tts")} --max-num-seqs "$N" {overrides}'
+    result = run("migrate", "--command", command, "--format", "markdown")
+    assert result.code == 0
+    assert f'--max-num-seqs "$N" {overrides}\n```' in result.err
+    assert "| `--max-num-seqs $N` | kept in the command: its value is not known here |" in result.err
