@@ -3,7 +3,7 @@
 ``fake_openai.py PORT [BEHAVIOUR...]``. It answers with as many tokens as are asked for, at once; prompt tokens count as
 queries and those of a prompt's known beginning as hits. Behaviours: ``off`` (no cache), ``short`` (one token too few),
 ``refuses`` (every third request), ``dies`` (at the tenth request), ``breaks-off`` (in the middle of every answer),
-``never-ready``, ``dies-early``.
+``never-ready``, ``dies-early``, ``errs`` (in the last token of an answer that is not streamed).
 """
 
 from __future__ import annotations
@@ -91,6 +91,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 os._exit(1)
             if "refuses" in server.behaviours and number % 3 == 0:
                 self._send(503, b'{"error": "too busy"}')
+            elif not body.get("stream"):
+                self._send(200, json.dumps(_whole(body, server.behaviours)).encode())
             else:
                 self._stream(list(_events(body, server.behaviours)))
         finally:
@@ -131,6 +133,14 @@ def _events(body: dict[str, Any], behaviours: frozenset[str]) -> Iterator[dict[s
         yield {"choices": [{"delta": {"audio": {"id": "1", "data": "AAAA"}}}]}
         usage = {"completion_tokens": count + 50, "completion_tokens_details": {"text_tokens": count}}
     yield {"choices": [], "usage": usage}
+
+
+def _whole(body: dict[str, Any], behaviours: frozenset[str]) -> dict[str, Any]:
+    tokens = [sum(body["prompt"]) % 97 + place for place in range(body["max_tokens"])]
+    if "errs" in behaviours:
+        tokens[-1] += 1
+    usage = {"prompt_tokens_details": {"cached_tokens": 0 if "off" in behaviours else BLOCK}}
+    return {"choices": [{"text": " ".join(map(str, tokens)), "token_ids": tokens}], "usage": usage}
 
 
 def main(port: int, behaviours: frozenset[str]) -> int:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from omnicfg.bench.answers import Answer, Question, as_floats, common, questions
-from omnicfg.bench.equality import Verdict, is_equal, judge, lines
+from omnicfg.bench.equality import Equality, Verdict, is_equal, judge, lines
 from omnicfg.bench.loads import Load
-from omnicfg.bench.prompts import Prompt
+from omnicfg.bench.progress import Progress
+from omnicfg.bench.prompts import Prompt, Vocabulary, prompts_of
 from omnicfg.engine.transport import RowLayout
+from tests.bench.test_campaign import subject
 
 np = pytest.importorskip("numpy")
 
@@ -130,3 +134,16 @@ def test_the_outcome_for_people() -> None:
         "  codes of A, prompt 1, sent the 2nd time: frame 0, base [[1, 2]], other []",
         "NOT shown to be equal",
     ]
+
+
+@pytest.mark.parametrize(
+    ("other", "equal", "kinds"), [("on", True, []), ("errs", False, ["text"] * 4), ("off", False, [])]
+)
+def test_both_arms_are_asked_the_same(tmp_path: Path, other: str, equal: bool, kinds: list[str]) -> None:
+    asked = questions([LOAD], [prompts_of(LOAD, Vocabulary(1000))], 2)
+    arms = [replace(subject(name), engine="vllm-omni") for name in ("off", other)]
+    [made] = Equality(arms[0], arms[1], asked, tmp_path, tmp_path, Progress(StringIO())).run()
+    assert is_equal([made]) is equal
+    assert [one["what"] for one in made.differences] == kinds
+    assert (made.asked, made.rows) == (4, 0)
+    assert {path.name for path in tmp_path.iterdir()} == {"equality-text-off.log", f"equality-text-{other}.log"}
