@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from omnicfg import __version__
-from omnicfg.bench.arms import Arm
+from omnicfg.bench.arms import ALONE, Arm
 from omnicfg.bench.loads import Load
 from omnicfg.engine.spec import text_config
 from omnicfg.plan import Plan
@@ -23,6 +23,7 @@ from omnicfg.serve.engines import bundled
 from omnicfg.serve.launch import Launch, Request
 from omnicfg.serve.machine import Machine, this_machine
 from omnicfg.serve.speech import silent_reason, speaks
+from omnicfg.serve.text_part import text_part
 
 HOST: Final = "127.0.0.1"
 
@@ -52,6 +53,11 @@ class Subject:
         chosen = engines.engine(self.engine)
         yield from chosen.refusals(self.request)
         yield from chosen.problems(self.request, machine)
+        if self.arm.alone and self.engine == "bundled" and text_part(self.request, machine) is not None:
+            yield preflight.problem(
+                f"arm {self.name}: of this model only the text part can be served here, by classes of the engine's own",
+                f"leave `{ALONE}` out: vLLM has no plain server for it",
+            )
         if self.arm.rows and (self.engine != "bundled" or bundled.rows_socket(self.request) is None):
             yield preflight.problem(
                 f"arm {self.name}: no hidden states are kept that requests could ask for",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -76,3 +77,17 @@ def test_hidden_states_can_be_asked_for_where_they_are_kept() -> None:
     assert made(Arm("on"), **config).socket(asked.request) is None
     none = made(Arm("rows", rows=True), "qwen3_omni_moe_thinking")
     assert "no hidden states are kept" in [problem.message for problem in none.problems(MACHINE)][-1]
+
+
+def test_a_model_of_which_only_the_text_part_is_served_has_no_plain_server(tmp_path: Path) -> None:
+    from omnicfg import models
+
+    plan = omnicfg.resolve("tiny_omni")
+    config = models.config("builtin:tiny-omni")
+    asked = Request(plan, str(tmp_path), "m", "127.0.0.1", 8000, config=config)
+    told = {
+        alone: [problem.message for problem in subject(Arm("a", alone=alone), asked, "bundled", None).problems(MACHINE)]
+        for alone in (True, False)
+    }
+    assert any("only the text part" in message for message in told[True])
+    assert not any("only the text part" in message for message in told[False])
