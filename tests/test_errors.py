@@ -39,7 +39,7 @@ def test_the_json_form_in_the_order_of_its_fields() -> None:
     assert json.dumps(FOUND.to_dict()) == (
         '{"code": "OC101", "name": "unknown-key", "severity": "error", "message": "unknown key `a`", "path": "x.yaml", '
         '"line": 3, "column": 5, "end_line": 3, "end_column": 6, "platform": null, "stage_id": null, '
-        '"help": "Remove it.", "url": "https://github.com/omnicfg/omnicfg/blob/main/docs/rules/OC101.md"}'
+        '"help": "Remove it.", "url": "https://github.com/omnicfg/omnicfg/blob/main/docs/rules/OC101.md", "fix": null}'
     )
 
 
