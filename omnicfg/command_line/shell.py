@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from omnicfg.refusals import refuse
 from omnicfg.tree import Mark
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*|\d+|[@*#?$!-]")
@@ -19,7 +20,8 @@ _DECLARATIONS: Final = ("export", "local", "readonly", "declare", "typeset")
 _OPERATORS: Final = ("&&", "||", ";;", ";", "|", "&", "\n", "(", ")")
 _MAX_DEPTH: Final = 20
 _MAX_VALUE: Final = 100_000  # a variable that grows by itself is not followed any further
-MAX_WORDS: Final = 10_000
+_MAX_WORDS: Final = 2_000  # of one command
+_MAX_TEXT: Final = 200_000
 
 
 class Word(NamedTuple):
@@ -54,23 +56,29 @@ class _Fields:
 
     def __init__(self) -> None:
         self.done: list[str] = []
-        self.open: str | None = None
+        self.open: list[str] = []
+        self.is_open = False
 
     def add(self, text: str) -> None:
-        self.open = (self.open or "") + text
+        self.open.append(text)
+        self.is_open = True
 
     def split(self, text: str) -> None:
         """An expansion outside of quotes."""
-        parts = re.split(r"[ \t\n]+", text)
-        for number, part in enumerate(parts):
-            if number and self.open is not None:
-                self.done.append(self.open)
-                self.open = None
+        for number, part in enumerate(re.split(r"[ \t\n]+", text)):
+            if number:
+                self._close()
             if part:
                 self.add(part)
 
+    def _close(self) -> None:
+        if self.is_open:
+            self.done.append("".join(self.open))
+        self.open, self.is_open = [], False
+
     def all(self) -> list[str]:
-        return self.done if self.open is None else [*self.done, self.open]
+        self._close()
+        return self.done
 
 
 class _Reader:
@@ -92,19 +100,22 @@ class _Reader:
 
     def commands(self) -> Iterator[list[Word]]:
         words: list[Word] = []
-        count = 0
         while (found := self._next()) is not None:
-            count += 1
-            if count > MAX_WORDS or len(words) > MAX_WORDS:
-                break
             if isinstance(found, list):
-                words += found
+                words = self._joined(words, found)
                 continue
             yield from self._finished(words)
             words = []
             if found == "\n":
                 self._read_documents()
         yield from self._finished(words)
+
+    def _joined(self, words: list[Word], more: list[Word]) -> list[Word]:
+        if len(words) + len(more) > _MAX_WORDS:
+            mark = Mark(self.shown, self.line, 1, self.line, 2)
+            refuse("too-large", mark, f"a command of more than {_MAX_WORDS} words", "Give a shorter one.")
+        words += more
+        return words
 
     def _finished(self, words: list[Word]) -> Iterator[list[Word]]:
         """A command without the assignments before it; one of nothing but assignments is remembered."""
@@ -172,12 +183,11 @@ class _Reader:
         if match is None:
             return False
         self._advance(match.end() - self.at)
-        found: list[Word] = []
-        while (word := self._next()) is not None and word != ")" and len(found) <= MAX_WORDS:
+        found = list(self.arrays.get(match[1], [])) if match[2] else []
+        while (word := self._next()) is not None and word != ")":
             if isinstance(word, list):
-                found += word
-        before = self.arrays.get(match[1], []) if match[2] else []
-        self.arrays[match[1]] = [*before, *found][:MAX_WORDS]
+                found = self._joined(found, word)
+        self.arrays[match[1]] = found
         return True
 
     def _take_document(self) -> bool:
@@ -387,8 +397,11 @@ def script(
 
     ``variables`` holds what is already assigned, and gets what the text assigns. With ``bare_json`` a JSON object that
     nothing quotes is one word, since inside the quotes of a whole command there are none left for it. Conditions and
-    loops are not run: what counts is the last assignment above a command.
+    loops are not run: what counts is the last assignment above a command. Refuses what is too large to be a script.
     """
+    if len(text) > _MAX_TEXT:
+        message = f"{shown} has {len(text)} characters; a script is read up to {_MAX_TEXT}"
+        refuse("too-large", Mark(shown, line, 1, line, 2), message, "Give the command itself.")
     reader = _Reader(text, shown, line, {} if variables is None else variables, bare_json)
     return Script(list(reader.commands()), reader.documents)
 

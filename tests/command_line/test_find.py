@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
 
 from omnicfg.command_line.find import of_file, of_text
 from omnicfg.command_line.shell import Word
-from omnicfg.errors import UsageError
+from omnicfg.errors import OmnicfgError, UsageError
 from tests.conftest import WriteProfile
+from tests.fuzz.harness import time_limit
 
 
 def texts(words: list[Word]) -> list[str]:
@@ -144,3 +146,20 @@ def test_of_several_servers_one_is_chosen_by_its_line(profile_file: WriteProfile
 def test_a_file_without_a_server(text: str, profile_file: WriteProfile) -> None:
     with pytest.raises(UsageError):
         of_file(profile_file(text, "serve.sh"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "vllm serve m " + "$(" * 90_000,
+        "vllm serve m " + "${A:-" * 35_000,
+        "A=(x)\n" + 'A+=("${A[@]}" "${A[@]}")\n' * 60 + 'vllm serve m "${A[@]}"',
+        "A='" + "x " * 40_000 + "'\nvllm serve m " + "$A " * 3000,
+        "vllm serve m " + "x" * 300_000,
+    ],
+    ids=["substitutions", "defaults", "arrays", "words", "text"],
+)
+def test_hostile_scripts_are_answered_at_once(text: str, profile_file: WriteProfile) -> None:
+    path = profile_file(text, "serve.sh")
+    with time_limit(), contextlib.suppress(OmnicfgError):
+        of_file(path)
