@@ -75,20 +75,22 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
 
 
 def _items(key: object, node: Node, wanted: ValueType, block: Block) -> Iterator[Finding]:
-    """What a list or mapping of plain values may not hold; blocks that it holds have rules of their own."""
+    """The first of what a list or mapping of plain values may not hold; blocks in it have rules of their own."""
     inside = wanted.items
     if inside is None or inside.kinds <= {"mapping", "none"}:
         return
-    for which, item in _named_items(node):
-        value = plain(item)
-        if not inside.admits(value):
-            yield Finding(
-                item.mark,
-                f"{which} of `{key}` in {block.what} is {_shown(redacted(key, value))}; it has to be {inside}",
-                f"Write `{value}` without quotes." if is_misquoted(item, inside) else None,
-                block.stage_id,
-                block.platform,
-            )
+    wrong = [(which, item) for which, item in _named_items(node) if not inside.admits(plain(item))]
+    if wrong:
+        which, item = wrong[0]
+        value = redacted(key, plain(item))
+        more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+        yield Finding(
+            item.mark,
+            f"{which} of `{key}` in {block.what} is {_shown(value)}{more}; it has to be {inside}",
+            f"Write `{value}` without quotes." if is_misquoted(item, inside) else None,
+            block.stage_id,
+            block.platform,
+        )
 
 
 def _named_items(node: Node) -> Iterator[tuple[str, Node]]:

@@ -283,9 +283,9 @@ def test_a_diffusion_stage_may_have_other_words(profile_file: WriteProfile) -> N
     ("setting", "column", "message", "help"),
     [
         (
-            "default_sampling_params: {stop_token_ids: [1, '2']}",
+            "default_sampling_params: {stop_token_ids: [1, '2', a]}",
             51,
-            "item 2 of `stop_token_ids` in `default_sampling_params` of stage 0 is the text `2`",
+            "item 2 of `stop_token_ids` in `default_sampling_params` of stage 0 is the text `2`, and 1 more",
             "Write `2` without quotes.",
         ),
         (
