@@ -16,7 +16,8 @@ from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Scalar, Sequence
 _PROGRAMS: Final = ("vllm", "vllm-omni")
 _SERVER: Final = "vllm_omni.entrypoints.openai.api_server"  # run as a module, it is always vLLM-Omni's
 _MODULES: Final = ("vllm", "vllm.entrypoints.cli.main", "vllm_omni", "vllm_omni.entrypoints.cli.main")
-_SHELLS: Final = ("sh", "bash", "dash", "zsh", "ash")
+_SHELLS: Final = frozenset({"sh", "bash", "dash", "zsh", "ash"})
+_REMOTE: Final = frozenset({"ssh", "su", "tmux"})  # their last word is a command
 _INSTRUCTION: Final = re.compile(r"\s*(CMD|ENTRYPOINT|RUN|ENV|ARG)\s+", re.IGNORECASE)
 _MAX_SHELLS: Final = 4
 _LAYER: Final = Layer(LayerKind.PROFILE, "compose")
@@ -89,14 +90,15 @@ def _servers(commands: list[list[Word]], variables: dict[str, str] | None = None
 
 
 def _handed_to_shell(command: list[Word]) -> Word | None:
-    """The script of ``bash -c SCRIPT``, or of ``eval``."""
+    """The script of ``bash -c SCRIPT`` or ``eval``, and what ``ssh`` and its like are told to run."""
+    programs: set[str] = set()
     for at, word in enumerate(command[:-1]):
         if word.text == "eval":
             return command[at + 1]._replace(text=" ".join(each.text for each in command[at + 1 :]))
-        is_shell = at > 0 and command[at - 1].text.rpartition("/")[2] in _SHELLS
-        if is_shell and re.fullmatch(r"-[a-z]*c", word.text):
+        if programs & _SHELLS and re.fullmatch(r"-[a-z]*c", word.text):
             return command[at + 1]
-    return None
+        programs.add(word.text.rpartition("/")[2])
+    return command[-1] if programs & _REMOTE else None
 
 
 def _after_serve(command: list[Word]) -> list[Word] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shlex
@@ -17,6 +18,7 @@ _ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)\Z", re.DOTALL)
 _ASSIGNS: Final = re.compile(r"[A-Za-z_]\w*\+?=")
 _HEREDOC: Final = re.compile(r"<<(-?)[ \t]*(?:'([^'\n]+)'|\"([^\"\n]+)\"|\\?([^\s;|&()<>'\"\\]+))")
 _DECLARATIONS: Final = ("export", "local", "readonly", "declare", "typeset")
+_KEYWORDS: Final = ("if", "then", "elif", "else", "while", "until", "do", "{", "!")
 _OPERATORS: Final = ("&&", "||", ";;", ";", "|", "&", "\n", "(", ")")
 _MAX_DEPTH: Final = 20
 _MAX_VALUE: Final = 100_000  # a variable that grows by itself is not followed any further
@@ -119,7 +121,7 @@ class _Reader:
 
     def _finished(self, words: list[Word]) -> Iterator[list[Word]]:
         """A command without the assignments before it; one of nothing but assignments is remembered."""
-        rest = list(words)
+        rest = list(itertools.dropwhile(lambda word: word.text in _KEYWORDS, words))
         if rest and rest[0].text in _DECLARATIONS:
             rest = [word for word in rest[1:] if _ASSIGNMENT.match(word.text)]
         while rest and (match := _ASSIGNMENT.match(rest[0].text)):
