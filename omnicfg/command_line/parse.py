@@ -107,7 +107,7 @@ class _Parser:
             elif re.match(r"\$\{?[\d@*#]", shown):
                 message = f"`{shown}` is what the script is called with, which is not known here"
             else:
-                message = f"nothing assigns `{shown}` here"
+                message = f"nothing here tells what `{shown}` is"
             self._tell("unset-variable", word, message)
 
     def _tell(self, name: str, word: Word, message: str, help: str | None = None) -> None:

@@ -24,7 +24,7 @@ def profile_of(line: CommandLine, asked: str, pipeline: str | None, model: Path 
     given = line.given.get("deploy_config")
     if given is not None and given.is_open and not asked:
         raise UsageError(
-            f"which profile the command starts is not known: `{given.text}` holds what nothing here assigns",
+            f"which profile the command starts is not known: `{given.text}` holds what nothing here tells",
             "Give the variable a value or a default (`${NAME:-value}`) in the file, or name the profile as PROFILE.",
         )
     named = line.value("deploy_config")

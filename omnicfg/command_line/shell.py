@@ -172,7 +172,7 @@ class _Reader:
     def _spliced(self) -> list[Word] | None:
         """The words of an array, where all of one stand here as a word: ``"${ARGS[@]}"``."""
         match = re.compile(r"(\"?)\$\{([A-Za-z_]\w*)\[[@*]\]\}\1(?=[\s;|&()]|\Z)").match(self.text, self.at)
-        if match is None or match[2] not in self.arrays:
+        if match is None or match[2] not in self.arrays or _is_of_caller(self.arrays[match[2]]):
             return None
         line, column = self.line, self.at - self.line_start + 1
         self._advance(match.end() - self.at)
@@ -385,6 +385,11 @@ class _Reader:
             self.line += breaks
             self.line_start = self.at + passed.rindex("\n") + 1
         self.at += count
+
+
+def _is_of_caller(words: list[Word]) -> bool:
+    """Whether an array gathers the arguments of the script, as a loop over them does."""
+    return any(re.match(r"\$\{?\d", shown) for word in words for shown in word.unknown)
 
 
 def script(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from omnicfg.command_line.find import of_file, of_text
+from omnicfg.command_line.parse import parse
 from omnicfg.command_line.shell import Word
 from omnicfg.errors import OmnicfgError, UsageError
 from tests.conftest import WriteProfile
@@ -166,3 +167,9 @@ def test_hostile_scripts_are_answered_at_once(text: str, profile_file: WriteProf
     path = profile_file(text, "serve.sh")
     with time_limit(), contextlib.suppress(OmnicfgError):
         of_file(path)
+
+
+def test_an_array_of_the_callers_arguments_stays_an_array() -> None:
+    words = of_text('EXTRA=(); EXTRA+=("$1"); vllm serve m --omni "${EXTRA[@]}"')
+    assert texts(words) == ["m", "--omni", "${EXTRA[@]}"]
+    assert parse(words).rest == (words[-1],)

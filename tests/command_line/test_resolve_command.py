@@ -48,7 +48,7 @@ def test_flags_come_out_as_the_plan_has_them_with_their_own_words_as_origin(run:
         ("--stage-configs-path old.yaml", 1, "OC851", "`--stage-configs-path` is no longer there"),
         ("--max-model-len lots", 1, "OC852", "`--max-model-len` is `lots`; it has to be a whole number"),
         ("--max-num-seqs", 1, "OC852", "`--max-num-seqs` needs a value"),
-        ("--port $PORT", 0, "OC856", "nothing assigns `$PORT`"),
+        ("--port $PORT", 0, "OC856", "nothing here tells what `$PORT` is"),
     ],
 )
 def test_what_is_wrong_with_a_flag_is_told_where_it_stands(

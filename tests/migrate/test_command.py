@@ -163,7 +163,7 @@ def test_there_is_no_proof_for_a_command_that_does_not_start(run: Run, profile_f
 def test_which_profile_a_command_starts_may_be_unknown(run: Run) -> None:
     result = run("resolve", "--command", f"{SERVE} --deploy-config configs/$ARM.yaml")
     assert result.code == 2
-    assert "`--deploy-config configs/$ARM.yaml` holds what nothing here assigns" in result.err
+    assert "`--deploy-config configs/$ARM.yaml` holds what nothing here tells" in result.err
 
 
 def test_only_plain_files_are_replaced(run: Run, old: Path) -> None:
