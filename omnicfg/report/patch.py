@@ -53,6 +53,6 @@ def _range(start: int, stop: int) -> str:
 
 
 def _line(sign: str, side: _Side, index: int, style: Style) -> str:
-    shown = sign + "".join(printable(piece) for _, _, piece in line_at(side.bare, index).pieces())
+    shown = sign + "".join(printable(piece) for _, _, piece in line_at(side.bare, index).pieces)
     end = side.lines[index][len(side.bare[index]) :]
     return (style(_STYLES[sign], shown) if sign in _STYLES else shown) + (end or "\n\\ No newline at end of file\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import stat
 from pathlib import Path
@@ -22,6 +23,7 @@ class Line:
         self._spans = hidden
         self._text = text
 
+    @functools.cached_property
     def pieces(self) -> list[tuple[int, int, str]]:
         """(start, end, shown text) for each run of the line: single characters, and hidden parts as a whole."""
         found: list[tuple[int, int, str]] = []
@@ -39,11 +41,16 @@ class Sources:
 
     def __init__(self) -> None:
         self._files: dict[str, list[str]] = {}
+        self._shown: dict[tuple[str, int], Line] = {}
 
     def line(self, file: str, number: int) -> Line | None:
         """Line ``number`` (from 1) of a file, or ``None``."""
         lines = self._lines(file)
-        return line_at(lines, number - 1) if 1 <= number <= len(lines) else None
+        if not 1 <= number <= len(lines):
+            return None
+        if (file, number) not in self._shown:
+            self._shown[file, number] = line_at(lines, number - 1)
+        return self._shown[file, number]
 
     def _lines(self, file: str) -> list[str]:
         if file not in self._files:

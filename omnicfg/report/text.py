@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -119,7 +120,11 @@ def _excerpt(line: Line, start: int, end: int, limit: int) -> _Excerpt:
     """The line with its tabs as spaces, and the marked columns where the characters stand on a screen."""
     shown = ""
     column, first, last = 0, None, 0
-    for piece_start, piece_end, text in line.pieces():
+    # What is far from the mark is cut off at once: a line may be long, and have thousands of findings.
+    middle = bisect.bisect_right(line.pieces, start, key=lambda piece: piece[1])
+    before, after = max(0, middle - limit), middle + limit
+    is_cut = before > 0, after < len(line.pieces)
+    for piece_start, piece_end, text in line.pieces[before:after]:
         visible = " " * TAB if text == "\t" else printable(text)
         if first is None and piece_end > start:
             first = column
@@ -130,11 +135,13 @@ def _excerpt(line: Line, start: int, end: int, limit: int) -> _Excerpt:
     shown = shown.rstrip()
     first = cells(shown) if first is None else first
     last = max(last, first + 1)
-    return _Excerpt(shown, first, last) if cells(shown) <= limit else _window(shown, first, last, limit)
+    if cells(shown) <= limit and not any(is_cut):
+        return _Excerpt(shown, first, last)
+    return _window(shown, first, last, limit, is_cut)
 
 
-def _window(text: str, first: int, last: int, limit: int) -> _Excerpt:
-    """The part of a long line around its marked columns."""
+def _window(text: str, first: int, last: int, limit: int, is_cut: tuple[bool, bool]) -> _Excerpt:
+    """The part of a long line around its marked columns; ``is_cut`` says whether there is more before and after."""
     begin = max(0, first - limit // 3)
     kept, column = "", 0
     for character in text:
@@ -142,8 +149,8 @@ def _window(text: str, first: int, last: int, limit: int) -> _Excerpt:
         if column >= begin and column - begin + size <= limit - 2:
             kept += character
         column += size
-    lead = _CUT if begin else ""
-    tail = _CUT if cells(text) - begin > limit - 2 else ""
+    lead = _CUT if begin or is_cut[0] else ""
+    tail = _CUT if cells(text) - begin > limit - 2 or is_cut[1] else ""
     start = first - begin + len(lead)
     return _Excerpt(f"{lead}{kept}{tail}", start, max(start + 1, min(last - begin + len(lead), limit - 1)))
 

@@ -51,11 +51,22 @@ stages:
 def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
     """Every key of every block of a file against the keys that the block may have."""
     blocks = list(blocks_of(document, subject))
+    unknown = 0
     for block in blocks:
         if block.known is None:
             continue
         for key in block.node.items:
             if key not in block.known and not _is_unset_field(block, key) and not _is_shelf(block, key):
+                unknown += 1
+                if unknown > _MOST:
+                    yield Finding(
+                        block.node.key_mark(key),
+                        f"unknown key `{key}` in {block.what}",
+                        _LIST,
+                        block.stage_id,
+                        block.platform,
+                    )
+                    continue
                 elsewhere = _elsewhere(str(key), block.place, subject.stage_kind(block.stage_id))
                 elsewhere = elsewhere or _inside(str(key), block, subject.vllm_version)
                 yield Finding(
@@ -119,7 +130,7 @@ def _hint(key: str, block: Block) -> str:
     if close:
         return f"Did you mean `{close}`?"
     listed = sorted(block.known)
-    return f"It may have: {', '.join(listed)}." if len(listed) <= 12 else "Remove it; `omnicfg schema` lists the keys."
+    return f"It may have: {', '.join(listed)}." if len(listed) <= 12 else _LIST
 
 
 def _elsewhere(key: str, place: str, kind: str | None) -> str | None:
@@ -152,6 +163,8 @@ def _inside(key: str, block: Block, version: str) -> str | None:
     return f"`{key}` is a setting of `{'` and of `'.join(sorted(owners))}`: put it there." if owners else None
 
 
+_MOST = 200  # unknown keys of a file for which it is found out what was meant; with more it is no profile at all
+_LIST = "Remove it; `omnicfg schema` lists the keys."
 _OF_A_STAGE = ("stage", "runtime")
 _TOPOLOGY_KEYS = frozenset(
     {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -173,3 +174,13 @@ def test_a_line_break_in_what_a_file_says_begins_no_line() -> None:
 def test_every_diagnostic_of_an_error_is_shown() -> None:
     error = OmnicfgError([Diagnostic(code, code, Severity.ERROR, "x") for code in ("OC001", "OC002")])
     assert render_errors(error).count("error[") == 2
+
+
+def test_a_long_line_with_thousands_of_findings_takes_no_time(profile_file: WriteProfile) -> None:
+    keys = ", ".join(f"k{number}: 1" for number in range(2000))
+    path = profile_file("{" + keys + "}\n")
+    found = [finding(path, 1, column, column + 2) for column in range(2, 20000, 10)]
+    started = time.process_time()
+    text = render_diagnostics(found)
+    assert time.process_time() - started < 3
+    assert "k1000: 1" in text
