@@ -93,6 +93,8 @@ class Equality:
             for question, answer, dtype in answers:
                 base = self._taken_up(question, before.pop(question.name))
                 judge(verdict, question, base, answer, TOLERANCE.get(dtype, 0.0))
+        hits = f"{verdict.hit_tokens:,} prompt tokens were hits"
+        self.progress.line(f"answers in {way}: {len(verdict.differences) or 'no'} differences, {hits}")
         return verdict
 
     def _answers(self, subject: Subject, way: str) -> Generator[tuple[Question, Answer, str], None, None]:

@@ -19,6 +19,8 @@ from omnicfg.serve.supervise import Address, death_signal, end_session
 
 START_S: Final = 900.0
 _STOP_S: Final = 40.0
+_UNREADY_STOP_S: Final = 3.0
+"""A server that has not answered yet has nothing to finish."""
 _POLL_S: Final = 0.2
 _SHOWN: Final = 2000
 
@@ -65,11 +67,13 @@ def started(
             )
         except OSError as error:
             raise ServeError(f"`{launch.command[0]}` cannot be started: {error.strerror}") from error
+        grace_s = _UNREADY_STOP_S
         try:
             _wait(process, address, log, began, waiting)
+            grace_s = _STOP_S
             yield Server(Watch(address.url), model, round(time.monotonic() - began, 1), process.pid, log)
         finally:
-            _stop(process)
+            _stop(process, grace_s)
 
 
 def _wait(
@@ -90,8 +94,8 @@ def _wait(
     )
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
+def _stop(process: subprocess.Popen[bytes], grace_s: float) -> None:
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(_STOP_S)
+        process.wait(grace_s)
     end_session(process)

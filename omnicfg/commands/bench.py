@@ -296,6 +296,8 @@ def _equality(
     batch_invariant: bool,
     format: str,
 ) -> int:
+    from tempfile import TemporaryDirectory
+
     from omnicfg.bench.answers import questions
     from omnicfg.bench.equality import Equality, lines, report_of
     from omnicfg.bench.interrupt import interruptible
@@ -312,8 +314,8 @@ def _equality(
     for folder in (scratch, logs):
         make_directory(folder)
     progress = Progress()
-    with interruptible():
-        verdicts = Equality(subjects[0], subjects[1], asked, scratch, logs, progress, batch_invariant).run()
+    with interruptible(), TemporaryDirectory(dir=scratch) as aside:
+        verdicts = Equality(subjects[0], subjects[1], asked, Path(aside), logs, progress, batch_invariant).run()
     progress.end()
     report = report_of(subjects, verdicts, machine_facts(), _command())
     write_whole(out / "equality.json", dumps(report))
