@@ -79,8 +79,11 @@ def export_flags(release: str) -> dict[str, Any]:
 @functools.cache
 def _read_by_server() -> frozenset[str]:
     """The names that the modules of the HTTP server read from the parsed command line themselves."""
-    modules = ("vllm_omni.entrypoints.openai.api_server", "vllm_omni.entrypoints.cli.serve")
-    paths = [Path(spec.origin) for name in modules if (spec := importlib.util.find_spec(name)) and spec.origin]
+    package = importlib.util.find_spec("vllm_omni")
+    assert package is not None
+    assert package.origin is not None
+    entrypoints = Path(package.origin).parent / "entrypoints"
+    paths = [entrypoints / "openai" / "api_server.py", entrypoints / "cli" / "serve.py"]
     read = (node for path in paths for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
     return frozenset(
         node.attr
