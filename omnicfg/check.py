@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from omnicfg.catalog.library import find_profile
 from omnicfg.catalog.vllm_args import vllm_versions
-from omnicfg.compiler import Profile, ProfileName, check_platform, compile_profile, load, names_of, pipeline_of
+from omnicfg.compiler import (
+    Profile,
+    ProfileName,
+    check_platform,
+    compile_profile,
+    load,
+    names_of,
+    pipeline_of,
+    read_chain,
+)
 from omnicfg.diagnostics import Diagnostic, Fix, Severity
 from omnicfg.errors import ResolveError, UsageError
 from omnicfg.near import did_you_mean
@@ -170,8 +179,7 @@ def check_profile(
     try:
         profile = load(name, overlays)
     except ResolveError as error:
-        path, shown = find_profile(name if isinstance(name, str) else Path(name))
-        return Looked(list(error.diagnostics), {shown: path})
+        return _refused(name, pipeline, overlays, overrides, engine, error)
     found: list[Diagnostic] = []
     key = _pipeline(profile, pipeline, overrides, model, found)
     subject = Subject(profile, key, engine, overrides, model=model, target=vllm_version)
@@ -187,6 +195,28 @@ def check_profile(
     overlaid = [each.mark.file for each in profile.chain.documents if each.layer.kind is LayerKind.OVERLAY]
     whole = tuple(overlaid) or (profile.shown,)
     return Looked(found, profile.chain.paths, whole if len(subject.plans) == len(platforms) else ())
+
+
+def _refused(
+    name: ProfileName,
+    pipeline: str | None,
+    overlays: Sequence[ProfileName],
+    overrides: Sequence[Override],
+    engine: str,
+    error: ResolveError,
+) -> Looked:
+    """A profile that no platform can have: why, and what else its files say wrong where they can be read."""
+    found = list(error.diagnostics)
+    path, shown = find_profile(name if isinstance(name, str) else Path(name))
+    try:
+        raw, chain = read_chain(path, shown, overlays)
+    except ResolveError:
+        return Looked(found, {shown: path})
+    profile = Profile(shown, path, raw, chain, raw)
+    subject = Subject(profile, _pipeline(profile, pipeline, overrides, None, []), engine, overrides)
+    places = {(each.path, each.line, each.column) for each in found}
+    others = (each for each in document_rules(subject) if (each.path, each.line, each.column) not in places)
+    return Looked([*found, *others], chain.paths)
 
 
 def _untold(findings: Iterable[Diagnostic], refused: Sequence[Diagnostic]) -> list[Diagnostic]:
@@ -216,14 +246,20 @@ def _pipeline(
         return guess
 
 
-def run_rules(subject: Subject) -> Iterator[Diagnostic]:
-    """Every rule over the documents, the merged profile and the plans of a subject."""
+def document_rules(subject: Subject) -> Iterator[Diagnostic]:
+    """Every rule over the documents of a subject, each by itself."""
     documents = subject.documents()
     for module in rule_modules():
-        rule = rule_of(module)
         if hasattr(module, "check_document"):
             for document in documents:
-                yield from _diagnostics(rule, module.check_document(document, subject))
+                yield from _diagnostics(rule_of(module), module.check_document(document, subject))
+
+
+def run_rules(subject: Subject) -> Iterator[Diagnostic]:
+    """Every rule over the documents, the merged profile and the plans of a subject."""
+    yield from document_rules(subject)
+    for module in rule_modules():
+        rule = rule_of(module)
         if hasattr(module, "check_profile"):
             yield from _diagnostics(rule, module.check_profile(subject))
         if hasattr(module, "check_plan"):

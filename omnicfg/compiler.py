@@ -50,8 +50,13 @@ def load(profile: ProfileName, overlays: ProfileName | Iterable[ProfileName] = (
 
 def load_file(path: Path, shown: str, overlays: ProfileName | Iterable[ProfileName] = ()) -> Profile:
     """Read the profile at ``path``, called ``shown`` wherever it is named, with its bases and overlays."""
-    raw, chain = inherit(path, shown, [find_profile(Path(overlay))[0] for overlay in names_of(overlays)])
+    raw, chain = read_chain(path, shown, overlays)
     return Profile(shown, path, raw, chain, deploy(raw))
+
+
+def read_chain(path: Path, shown: str, overlays: ProfileName | Iterable[ProfileName] = ()) -> tuple[Tree, Chain]:
+    """What the files of a profile say together, and the files; whether it makes sense has not been looked at."""
+    return inherit(path, shown, [find_profile(Path(overlay))[0] for overlay in names_of(overlays)])
 
 
 def compile_profile(profile: Profile, platform: str, pipeline: str, overrides: Iterable[Override] = ()) -> Plan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -12,7 +13,7 @@ from omnicfg.diagnostics import Diagnostic
 from omnicfg.errors import OmnicfgError
 from omnicfg.passes.read import read_file
 from omnicfg.secrets import without_passwords
-from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Sequence
+from omnicfg.tree import Layer, LayerKind, Mapping, Node, Sequence
 
 _PROFILES: Final = re.compile(r" \(in profile [^()]*\)$")
 _LINE: Final = re.compile(r"(?<=\bline )\d+|(?<=:)\d+(?::\d+)?")
@@ -36,7 +37,7 @@ class Fingerprints:
     """Makes fingerprints; reads each file once."""
 
     def __init__(self) -> None:
-        self._trees: dict[str, Mapping | None] = {}
+        self._places: dict[str, dict[tuple[int, int], list[str]]] = {}
 
     def of(self, finding: Diagnostic, path: str) -> Fingerprint:
         """The fingerprint of a finding whose file is called ``path``."""
@@ -44,10 +45,10 @@ class Fingerprints:
 
     def where(self, finding: Diagnostic) -> str:
         """The path of the key that a finding is about: ``stages.0.max_num_seqs``, a stage by its id."""
-        if finding.path not in self._trees:
-            self._trees[finding.path] = _tree(finding.path)
-        tree = self._trees[finding.path]
-        parts = [] if tree is None or not finding.line else _parts(tree, finding.line, finding.column)
+        if finding.path not in self._places:
+            tree = _tree(finding.path)
+            self._places[finding.path] = {} if tree is None else dict(_places(tree, []))
+        parts = self._places[finding.path].get((finding.line, finding.column), [])
         return ".".join(parts) or _LINE.sub("N", _PROFILES.sub("", without_passwords(finding.message)))
 
 
@@ -61,26 +62,21 @@ def _tree(name: str) -> Mapping | None:
     return None
 
 
-def _parts(node: Node, line: int, column: int) -> list[str]:
-    """The keys on the way to what stands at a place; as far as there are any."""
+def _places(node: Node, parts: list[str]) -> Iterator[tuple[tuple[int, int], list[str]]]:
+    """Where everything in a tree begins, and the keys on the way to it; of two at one place the inner comes last."""
     if isinstance(node, Mapping):
-        for key, child in node.items.items():
-            mark = node.key_marks.get(key)
-            if mark is not None and _covers(mark, line, column):
-                return [str(key)]
-            if _covers(child.mark, line, column):
-                return [str(key), *_parts(child, line, column)]
+        children = [(key, [*parts, str(key)], child) for key, child in node.items.items()]
     elif isinstance(node, Sequence):
-        for number, child in enumerate(node.items):
-            if _covers(child.mark, line, column):
-                return [_item(child, number), *_parts(child, line, column)]
-    return []
+        children = [(None, [*parts, _item(child, number)], child) for number, child in enumerate(node.items)]
+    else:
+        return
+    for key, inner, child in children:
+        mark = node.key_marks.get(key) if isinstance(node, Mapping) else None
+        for place in filter(None, (mark, child.mark)):
+            yield (place.line, place.column), inner
+        yield from _places(child, inner)
 
 
 def _item(node: Node, number: int) -> str:
     stage_id = node.value("stage_id") if isinstance(node, Mapping) else None
     return f"[{number}]" if stage_id is None else str(stage_id)
-
-
-def _covers(mark: Mark, line: int, column: int) -> bool:
-    return (mark.line, mark.column) <= (line, column) < (mark.end_line, mark.end_column)

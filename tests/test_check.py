@@ -80,6 +80,17 @@ def test_rules_look_at_a_file_that_cannot_be_compiled(profile_file: WriteProfile
 
 
 # ---------------------------------------------------------------------------------------------------- pipelines
+def test_a_profile_that_no_platform_can_have_hides_no_other_mistake(profile_file: WriteProfile) -> None:
+    text = TTS + "model_runner: V2\nstages:\n  - {stage_id: 0, max_num_seq: 4}\n  - stage_id: 9\n"
+    base = profile_file(text, "base.yaml")
+    expected = [("base.yaml", 3, "OC014", None), ("base.yaml", 5, "OC101", None), ("base.yaml", 6, "OC201", None)]
+    assert summary(base) == expected
+    derived = profile_file(
+        "base_config: base.yaml\nplatforms: {npu: {stages: [{stage_id: 0, x: 1}]}}\n", "derived.yaml"
+    )
+    assert summary(derived) == [*expected, ("derived.yaml", 2, "OC101", "npu")]
+
+
 def test_a_file_without_a_pipeline_is_checked_as_its_name_suggests(profile_file: WriteProfile) -> None:
     text = "async_chunk: false\nstages: [{stage_id: 9}]\n"
     note, error = omnicfg.validate(profile_file(text, "qwen3_tts_fast.yaml"))
