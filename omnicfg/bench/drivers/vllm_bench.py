@@ -16,6 +16,14 @@ from omnicfg.serve.machine import installed_vllm
 ANSWERS: Final = frozenset({"text"})
 _RESULT: Final = "vllm-bench.json"
 _SHOWN: Final = 1500
+# What `vllm bench serve` runs. The `vllm` command asks for a distribution of that name, which the CPU build is not.
+_CLIENT: Final = """
+from vllm.benchmarks.serve import add_cli_args, main
+from vllm.utils.argparse_utils import FlexibleArgumentParser
+parser = FlexibleArgumentParser(prog="vllm bench serve")
+add_cli_args(parser)
+main(parser.parse_args())
+"""
 _TIMEOUT_S: Final = 3600
 
 
@@ -40,7 +48,7 @@ def command(task: Task) -> list[str]:
     """The whole command line."""
     load = task.load
     return [
-        *(sys.executable, "-m", "vllm.entrypoints.cli.main", "bench", "serve"),
+        *(sys.executable, "-P", "-c", _CLIENT),
         *("--backend", "openai", "--base-url", task.server.url, "--model", task.server.model),
         *("--tokenizer", str(task.directory)),
         *("--num-prompts", str(load.prompts), "--max-concurrency", str(load.concurrency), "--seed", str(load.seed)),
