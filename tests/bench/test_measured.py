@@ -74,4 +74,4 @@ def test_both_clients_send_the_same_and_are_answered(tmp_path: Path) -> None:
     for arm in told.values():
         assert arm["errors"] == 0
         assert arm["requests_per_second"]["median"] > 0
-        assert arm["ttft_ms"]["median"] > 0
+        assert arm["ttft_ms"] > 0
