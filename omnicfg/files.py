@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from omnicfg.errors import UsageError
 
 _SOURCES: Final = frozenset({".yaml", ".yml", ".toml"})
+_LONGEST_STEM: Final = 64
+"""Of a draft's name: with what is added to it, it has to be a file's name."""
 
 
 def current_folder() -> Path:
@@ -67,27 +70,34 @@ def write_whole(path: Path, text: str) -> None:
             with path.open("w", encoding="utf-8", newline="") as stream:
                 stream.write(text)
         else:
-            _replace(path.resolve(), text)
+            take_place(path.resolve(), text)
     except OSError as error:
         hint = "Check its permissions." if isinstance(error, PermissionError) else None
         raise UsageError(f"`{path}` cannot be written: {error.strerror}", hint) from None
 
 
-def _replace(target: Path, text: str) -> None:
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
+def take_place(
+    target: Path, text: str, *, suffix: str = "", prove: Callable[[Path], None] = lambda _draft: None
+) -> None:
+    """Write ``text`` beside ``target``, ``prove`` it there, and only then let it take its place and permissions.
+
+    The draft's name ends with ``suffix``. It goes again where anything fails. Raises :class:`OSError`.
+    """
+    handle, name = tempfile.mkstemp(prefix=f".{target.name[:_LONGEST_STEM]}.", suffix=suffix, dir=target.parent)
+    draft = Path(name)
     try:
         with open(handle, "w", encoding="utf-8", newline="") as stream:  # noqa: PTH123  # a descriptor
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
-        Path(name).chmod(_mode(target))
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        draft.chmod(mode_of(target))
+        prove(draft)
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
-def _mode(target: Path) -> int:
+def mode_of(target: Path) -> int:
     """The permissions of the file that is replaced; those that a new one gets here, where there is none."""
     if target.exists():
         return stat.S_IMODE(target.stat().st_mode)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from omnicfg.errors import UsageError
+from omnicfg.files import mode_of, take_place
 from omnicfg.migrate.bases import copies
 from omnicfg.migrate.command import MigratedCommand
 from omnicfg.migrate.run import Migration, verify
@@ -28,7 +27,7 @@ def write_profile(migration: Migration, path: Path, *, backup: bool = False) -> 
         if backup:
             copy = _free_name(path)
             _write_bytes(copy, path.read_bytes(), made)
-            copy.chmod(_mode(path))
+            copy.chmod(mode_of(path))
         _replace(path, migration)
     return [each for each in made if each.is_file()]
 
@@ -40,7 +39,7 @@ def write_overlay(made: MigratedCommand, path: Path) -> list[Path]:
         for target, text in copies(made.base, path.parent).items():
             _make_folder(target.parent, written)
             _write(target, text, written)
-        _take_place(path, made.text, lambda _draft: None)
+        take_place(path, made.text)
     return [*(each for each in written if each.is_file()), path]
 
 
@@ -97,27 +96,4 @@ def _replace(path: Path, migration: Migration) -> None:
                 "Did a base change meanwhile? Run the command once more.",
             )
 
-    _take_place(path, migration.text, prove)
-
-
-def _take_place(path: Path, text: str, prove: Callable[[Path], None]) -> None:
-    """Write beside ``path``, prove, and only then take its place."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:64]}.", suffix=".yaml")
-    draft = Path(temporary)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
-            stream.write(text)
-        draft.chmod(_mode(path))
-        prove(draft)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def _mode(path: Path) -> int:
-    """The mode of the file that is replaced; for a new one, what the process's mask leaves."""
-    if path.exists():
-        return path.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
+    take_place(path, migration.text, suffix=".yaml", prove=prove)
