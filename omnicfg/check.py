@@ -15,7 +15,6 @@ from omnicfg.compiler import (
     ProfileName,
     check_platform,
     compile_profile,
-    load,
     names_of,
     pipeline_of,
     read_chain,
@@ -23,6 +22,7 @@ from omnicfg.compiler import (
 from omnicfg.diagnostics import Diagnostic, Fix, Severity
 from omnicfg.errors import ResolveError, UsageError
 from omnicfg.near import did_you_mean
+from omnicfg.passes.deploy import deploy
 from omnicfg.passes.override import Override, parse_overrides
 from omnicfg.passes.pipeline import guess_pipeline
 from omnicfg.review import reviewed
@@ -176,10 +176,16 @@ def check_profile(
     policies: Policies | None = None,
 ) -> Looked:
     """The findings about one profile, those of each platform apart."""
+    path, shown = find_profile(name if isinstance(name, str) else Path(name))
     try:
-        profile = load(name, overlays)
+        raw, chain = read_chain(path, shown, overlays)
     except ResolveError as error:
-        return _refused(name, pipeline, overlays, overrides, engine, error)
+        return Looked(list(error.diagnostics), {shown: path})
+    try:
+        profile = Profile(shown, path, raw, chain, deploy(raw))
+    except ResolveError as error:
+        refused = Profile(shown, path, raw, chain, raw)
+        return _refused(refused, pipeline, overrides, engine, list(error.diagnostics))
     found: list[Diagnostic] = []
     key = _pipeline(profile, pipeline, overrides, model, found)
     subject = Subject(profile, key, engine, overrides, model=model, target=vllm_version)
@@ -198,25 +204,13 @@ def check_profile(
 
 
 def _refused(
-    name: ProfileName,
-    pipeline: str | None,
-    overlays: Sequence[ProfileName],
-    overrides: Sequence[Override],
-    engine: str,
-    error: ResolveError,
+    profile: Profile, pipeline: str | None, overrides: Sequence[Override], engine: str, found: list[Diagnostic]
 ) -> Looked:
-    """A profile that no platform can have: why, and what else its files say wrong where they can be read."""
-    found = list(error.diagnostics)
-    path, shown = find_profile(name if isinstance(name, str) else Path(name))
-    try:
-        raw, chain = read_chain(path, shown, overlays)
-    except ResolveError:
-        return Looked(found, {shown: path})
-    profile = Profile(shown, path, raw, chain, raw)
+    """A profile that no platform can have: why, and what else its files say wrong."""
     subject = Subject(profile, _pipeline(profile, pipeline, overrides, None, []), engine, overrides)
     places = {(each.path, each.line, each.column) for each in found}
     others = (each for each in document_rules(subject) if (each.path, each.line, each.column) not in places)
-    return Looked([*found, *others], chain.paths)
+    return Looked([*found, *others], profile.chain.paths)
 
 
 def _untold(findings: Iterable[Diagnostic], refused: Sequence[Diagnostic]) -> list[Diagnostic]:
