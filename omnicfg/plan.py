@@ -112,6 +112,10 @@ class Plan:
         """Where the profile configures a stage: its `stage_id`; the start of the file where it has no entry."""
         return self.stage_marks.get(stage_id, Mark(self.tree.mark.file, 1, 1, 1, 1))
 
+    def setting_mark(self, stage_id: int, setting: Node | None) -> Mark:
+        """Where a setting of a stage is written; where nobody wrote it, :meth:`stage_mark`."""
+        return self.stage_mark(stage_id) if setting is None else setting.mark
+
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain data; ``engine_args``, ``runtime`` and ``extras`` equal vLLM-Omni's own."""
         data: dict[str, Any] = plain(self.tree)

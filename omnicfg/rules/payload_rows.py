@@ -60,5 +60,5 @@ def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
         return
     for refusal in rows_refusals(plan, config):
         node = first.engine_args.items.get(refusal.setting) if refusal.setting else None
-        mark = plan.stage_mark(first.stage_id) if node is None else node.mark
+        mark = plan.setting_mark(first.stage_id, node)
         yield Finding(mark, refusal.why, "Change that, or serve with vLLM-Omni (`--engine vllm-omni`).", first.stage_id)

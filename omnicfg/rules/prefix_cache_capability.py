@@ -10,7 +10,6 @@ from omnicfg.diagnostics import Fix, Severity
 from omnicfg.edits import rewrite_value
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.rule import Finding, Rule, Subject, prefix_caching
-from omnicfg.tree import Mark
 
 RULE = Rule(
     code="OC501",
@@ -52,7 +51,7 @@ def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
         severity = None if entry is None else _severity(entry, is_set(stage))
         if entry is not None and severity is not None:
             yield Finding(
-                _mark(plan, stage),
+                plan.setting_mark(stage.stage_id, stage.engine_args.items.get("enable_prefix_caching")),
                 _message(plan, stage, entry),
                 _help(stage),
                 stage.stage_id,
@@ -82,12 +81,6 @@ def _severity(entry: Mapping[str, Any], explicit: bool) -> Severity | None:
     if entry["verdict"] == "no-benefit" and explicit and not entry.get("default"):
         return Severity.NOTE
     return None
-
-
-def _mark(plan: Plan, stage: StagePlan) -> Mark:
-    """The setting; where there is none, the stage's entry in the profile."""
-    node = stage.engine_args.items.get("enable_prefix_caching")
-    return plan.stage_mark(stage.stage_id) if node is None else node.mark
 
 
 def _message(plan: Plan, stage: StagePlan, entry: Mapping[str, Any]) -> str:

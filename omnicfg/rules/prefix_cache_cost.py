@@ -52,7 +52,7 @@ def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
         node = stage.engine_args.items.get("enable_prefix_caching")
         record = record_of(plan.pipeline)
         yield Finding(
-            plan.stage_mark(stage.stage_id) if node is None or plain(node) is None else node.mark,
+            plan.setting_mark(stage.stage_id, None if node is None or plain(node) is None else node),
             f"the prefix cache of stage {stage.stage_id} ({stage.model_stage}) costs {cost}, as measured for "
             f"{record['title'] if record else plan.pipeline} [{entry['source']}]",
             f"`stages.{stage.stage_id}.enable_prefix_caching: false`, in an overlay or as `--set`, turns it off.",

@@ -70,8 +70,7 @@ def _place(plan: Plan, stage: StagePlan, when: Mapping[str, Any]) -> Mark:
     ]
     nodes += [plan.deploy.items[name] for name in _OF_PROFILE if name in when]
     written = (node for node in nodes if node is not None and node.layer.kind is not LayerKind.DEFAULT)
-    node = next(written, None)
-    return plan.stage_mark(stage.stage_id) if node is None else node.mark
+    return plan.setting_mark(stage.stage_id, next(written, None))
 
 
 def _setting(when: Mapping[str, Any]) -> str:

@@ -22,8 +22,6 @@ from omnicfg.plan import Plan
 from omnicfg.secrets import redacted
 from omnicfg.tree import Mark
 
-PRODUCTS: Final = ("vllm", "vllm-omni")
-
 Kind = Literal["removed", "renamed", "refused", "accepted", "default", "deprecated", "read", "topology", "pipeline"]
 # The worst first: what no longer works, what works differently, what is merely worth knowing.
 KINDS: Final[dict[Kind, str]] = {
