@@ -22,14 +22,15 @@ from benchmarks.engine.cost import (
     ON,
     THINKER,
     VOCABULARY,
-    Consumer,
     closed_loop,
     rows_flags,
     server_environment,
+    take,
     write_thinker,
 )
 from benchmarks.engine.servers import Server
 from benchmarks.engine.support import Results
+from omnicfg.bench.consumer import Consumer
 from omnicfg.engine.memory import estimate
 
 LOAD = LOADS["plain"][0]
@@ -67,7 +68,7 @@ def _measure(arm: str, folder: Path) -> dict[str, object]:
         if arm == "ours":
             with Consumer(socket) as consumer:
                 asyncio.run(closed_loop(server.url, bodies, LOAD.concurrency))
-                consumer.wait(len(bodies))
+                take(consumer, dict.fromkeys(consumer.counts(), 0), len(bodies))
                 resident = server.resident()
         else:
             asyncio.run(closed_loop(server.url, bodies, LOAD.concurrency))

@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import multiprocessing as mp
 import random
 import statistics
 import sys
@@ -27,12 +26,12 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.engine.servers import Server
 from benchmarks.engine.support import Budget, Results, engine_environment
+from omnicfg.bench.consumer import Consumer
 from omnicfg.engine.memory import estimate
 from omnicfg.engine.spec import PayloadRows, request_flag, rows_engine_args
-from omnicfg.engine.transport import PayloadAssembler, RowReceiver
 
 if TYPE_CHECKING:
-    from multiprocessing.sharedctypes import SynchronizedArray
+    pass
 
 LAYER_24 = PayloadRows((24,), final=False)
 VOCABULARY = 152_064
@@ -187,28 +186,29 @@ class Bench:
         first, *bodies = load.bodies(seed, arm, self._vocabulary)
         if seed == "warm-up":
             bodies = bodies[: 3 * load.concurrency]
+        taken, delivered = consumer.counts(), dict[str, int]()
         server.post("/reset_prefix_cache")
         asyncio.run(closed_loop(server.url, [first], 1))
-        expected = consumer.wait(1) if arm == "rows" else 0
+        if arm == "rows":
+            take(consumer, taken, 1)
         before = server.metrics()
         began = time.perf_counter()
         asyncio.run(closed_loop(server.url, bodies, load.concurrency))
         answered = time.perf_counter() - began
         if arm == "rows":
-            expected = consumer.wait(expected + len(bodies))
+            delivered = take(consumer, taken, 1 + len(bodies))
         seconds = time.perf_counter() - began
         after = server.metrics()
         counted = {
             name: round(after.get(f"{full}_total", 0.0) - before.get(f"{full}_total", 0.0), 3)
             for name, full in _COUNTERS.items()
         }
-        delivered = consumer.reset()
         return {
             "requests_per_second": round(len(bodies) / seconds, 3),
             "seconds": round(seconds, 3),
             "seconds_to_last_answer": round(answered, 3),
             **counted,
-            **(delivered if arm == "rows" else {}),
+            **{_DELIVERED[name]: count for name, count in delivered.items()},
         }
 
     def _resident(self, plain: Server, ours: Server) -> None:
@@ -271,47 +271,12 @@ class Bench:
         }
 
 
-class Consumer:
-    """A process that takes every row in and copies it out of the ring, as a downstream stage would."""
-
-    def __init__(self, socket: Path) -> None:
-        context = mp.get_context("spawn")
-        self._counts: SynchronizedArray[int] = context.Array("q", 3)
-        self._process = context.Process(target=_consume, args=(str(socket), self._counts), daemon=True)
-
-    def wait(self, count: int, timeout: float = 60.0) -> int:
-        """Wait until ``count`` payloads have come since the last reset; ``count``."""
-        deadline = time.monotonic() + timeout
-        while self._counts[0] + self._counts[1] < count:
-            if time.monotonic() > deadline:
-                raise RuntimeError(f"{self._counts[:]} of {count} payloads came")
-            time.sleep(0.0005)
-        return count
-
-    def reset(self) -> dict[str, int]:
-        """What came since the last reset."""
-        complete, incomplete, size = self._counts[:]
-        self._counts[:] = [0, 0, 0]
-        return {"payloads_complete": complete, "payloads_incomplete": incomplete, "payload_bytes": size}
-
-    def __enter__(self) -> Consumer:
-        self._process.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.join()
-
-
-def _consume(socket: str, counts: SynchronizedArray[int]) -> None:
-    receiver = RowReceiver(Path(socket))
-    assembler = PayloadAssembler(receiver.layout)
-    for message in receiver:
-        payload = assembler.add(message)
-        if payload is not None:
-            counts[2] += len(payload.data)
-            counts[0 if payload.complete else 1] += 1
-            assembler.recycle(payload)
+def take(consumer: Consumer, before: dict[str, int], payloads: int) -> dict[str, int]:
+    """What came since ``before``, once that is so many payloads; :class:`RuntimeError` where they do not come."""
+    came = consumer.since(before, payloads)
+    if came["complete"] + came["incomplete"] < payloads:
+        raise RuntimeError(f"{came} of {payloads} payloads came")
+    return came
 
 
 async def closed_loop(url: str, bodies: list[bytes], concurrency: int) -> None:
@@ -333,6 +298,7 @@ async def closed_loop(url: str, bodies: list[bytes], concurrency: int) -> None:
         await asyncio.gather(*(work() for _ in range(concurrency)))
 
 
+_DELIVERED = {"complete": "payloads_complete", "incomplete": "payloads_incomplete", "bytes": "payload_bytes"}
 _COUNTERS = {
     "cache_queries": "vllm:prefix_cache_queries",
     "cache_hits": "vllm:prefix_cache_hits",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -14,6 +13,9 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
+
+from omnicfg.bench.metrics import Watch, resident_of
+from omnicfg.serve.processes import session_members
 
 
 class Server:
@@ -60,24 +62,22 @@ class Server:
 
     def metrics(self) -> dict[str, float]:
         """Every sample of ``/metrics``, summed over its labels."""
-        samples: dict[str, float] = {}
-        for line in self.get("/metrics").splitlines():
-            if match := re.match(r"([a-zA-Z_:][\w:]*)(?:\{.*\})? (\S+)$", line):
-                samples[match[1]] = samples.get(match[1], 0.0) + float(match[2])
-        return samples
+        return Watch(self.url).counters()
 
     def cache_tokens(self) -> int:
         """Tokens that fit into the KV cache, from what vLLM logged at start."""
-        found = re.findall(r"KV cache size: ([\d,]+) tokens", self.log.read_text())
-        return int(found[-1].replace(",", ""))
+        tokens = Watch(self.url).cache_tokens(self.log)
+        if tokens is None:
+            raise RuntimeError(f"vLLM did not say how many tokens fit: see {self.log}")
+        return tokens
 
     def resident(self) -> dict[str, float]:
-        """GiB of VmRSS by process: this one and its descendants."""
-        return {f"{name} {pid}": _resident(pid) for pid, name in _family(self.process.pid)}
+        """GiB of VmRSS by process: this one and those of its session."""
+        return {f"{_name(pid)} {pid}": round(resident_of(pid), 3) for pid in session_members(self.process.pid)}
 
     def open_files(self) -> int:
-        """Open file descriptors of this process and its descendants."""
-        return sum(_open_files(pid) for pid, _ in _family(self.process.pid))
+        """Open file descriptors of this process and those of its session."""
+        return sum(map(_open_files, session_members(self.process.pid)))
 
     def stop(self) -> int:
         """End the server and what it started; its exit code."""
@@ -97,29 +97,11 @@ class Server:
         self.stop()
 
 
-def _family(root: int) -> list[tuple[int, str]]:
-    """(pid, name) of a process and its descendants, from ``/proc``."""
-    parents: dict[int, tuple[int, str]] = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                name, rest = (folder / "stat").read_text().split("(", 1)[1].rsplit(")", 1)
-            except OSError:  # it ended meanwhile
-                continue
-            parents[int(folder.name)] = (int(rest.split()[1]), name)
-    family = [root]
-    for pid in family:  # grows while it is walked
-        family += [child for child, (parent, _) in parents.items() if parent == pid]
-    return [(pid, parents[pid][1]) for pid in family if pid in parents]
-
-
-def _resident(pid: int) -> float:
+def _name(pid: int) -> str:
     try:
-        status = Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return 0.0
-    found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
-    return round(int(found[1]) / 2**20, 3) if found else 0.0
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:  # it ended meanwhile
+        return "?"
 
 
 def _open_files(pid: int) -> int:

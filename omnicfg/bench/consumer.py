@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from multiprocessing.sharedctypes import SynchronizedArray
 
 WAIT_S: Final = 60.0
+_POLL_S: Final = 0.0005  # the wait is part of what is measured
 _COUNTS: Final = ("complete", "incomplete", "bytes")
 
 
@@ -37,7 +38,7 @@ class Consumer:
             now = {name: value - before[name] for name, value in self.counts().items()}
             if now["complete"] + now["incomplete"] >= payloads or time.monotonic() > deadline:
                 return now
-            time.sleep(0.005)
+            time.sleep(_POLL_S)
 
     def __enter__(self) -> Self:
         self._process.start()

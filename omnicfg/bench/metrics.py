@@ -94,7 +94,7 @@ def resident(session: int) -> dict[str, float]:
     """
     of_stage, of_all, found = 0.0, 0.0, False
     for pid in session_members(session):
-        size = _resident(pid)
+        size = resident_of(pid)
         of_all += size
         if _STAGE_0.search(_title(pid)):
             of_stage, found = of_stage + size, True
@@ -108,7 +108,8 @@ def _title(pid: int) -> str:
         return ""
 
 
-def _resident(pid: int) -> float:
+def resident_of(pid: int) -> float:
+    """GiB of VmRSS of a process; 0 for one that has ended."""
     try:
         found = re.search(r"^VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     except OSError:
