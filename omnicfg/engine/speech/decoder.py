@@ -115,14 +115,9 @@ def speaking(base: type[nn.Module]) -> type[nn.Module]:
     return type(ARCHITECTURE_PREFIX + base.__name__, (Speaks, base), members)
 
 
-def speech_architecture(architecture: str) -> str:
-    """The name under which the plugin registers ``architecture`` extended by a code predictor."""
-    return ARCHITECTURE_PREFIX + architecture
-
-
 def register(architecture: str) -> str:
-    """Make :func:`speech_architecture` known to vLLM in this process; its name."""
-    name = speech_architecture(architecture)
+    """Make ``architecture``, extended by a code predictor, known to vLLM in this process; its name."""
+    name = ARCHITECTURE_PREFIX + architecture
     ModelRegistry.register_model(name, f"{__name__}:{name}")
     return name
 

@@ -30,8 +30,6 @@ _LARGEST_GRAPH: Final = 64
 class SpeechState(DefaultModelState):
     """See the module. ``additional_config`` says how many frames a request may have and which tokens end its text."""
 
-    supports_prompt_embeds = True
-
     def __init__(self, vllm_config: VllmConfig, model: nn.Module, encoder_cache: Any, device: torch.device) -> None:
         super().__init__(vllm_config, model, encoder_cache, device)
         own = vllm_config.additional_config[CONFIG_KEY]
