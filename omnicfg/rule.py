@@ -31,8 +31,8 @@ ENGINES: Final = ("vllm-omni", "bundled")
 class Rule:
     """A rule's own page: ``bad`` and ``good`` are whole profiles of the pipeline that ``bad`` names.
 
-    They are checked for ``engine``, beside a ``base.yaml`` of the text ``base`` where there is one, and with
-    ``settings`` or ``good_settings`` as ``--set``.
+    They are checked for ``engine``, beside a ``base.yaml`` of the text ``base`` and a model's ``config.json`` of the
+    text ``config`` where there are any, and with ``settings`` or ``good_settings`` as ``--set``.
     """
 
     code: str
@@ -44,6 +44,7 @@ class Rule:
     good: str
     engine: str = DEFAULT_ENGINE
     base: str = ""
+    config: str = ""
     settings: tuple[str, ...] = ()
     good_settings: tuple[str, ...] = ()
 

@@ -244,6 +244,12 @@ def partial_layers(config: Mapping[str, Any], sliding_window_disabled: bool) -> 
         yield "Mamba or linear-attention"
 
 
+def is_recurrent(config: Mapping[str, Any]) -> bool:
+    """Whether a decoder, by its part of a ``config.json``, has layers that carry a state from token to token."""
+    kinds = {str(kind) for kind in _sequence(config, "layer_types")}
+    return bool(kinds - _ATTENTION) or any(key in config for key in _RECURRENT_KEYS)
+
+
 def _layer_refusals(hf_config: Mapping[str, Any], payload: PayloadRows | Mapping[str, Any]) -> Iterator[Refusal]:
     try:
         rows = payload if isinstance(payload, PayloadRows) else PayloadRows.from_record(payload, hf_config)
@@ -272,6 +278,7 @@ _MAPPINGS: Final = ("hf_overrides", "additional_config")
 SLIDING: Final = "sliding-window"
 _ELSEWHERE = "vLLM keeps them in another group than payload rows, which wastes most of the KV cache"
 
+_ATTENTION = frozenset({"full_attention", "sliding_attention", "chunked_attention"})
 _RECURRENT_KEYS = (
     "attn_layer_period",
     "full_attention_interval",

@@ -26,6 +26,7 @@ _FAMILIES: Final = {
     "9": "Suppressions",
 }
 BASE: Final = "base.yaml"
+CONFIG: Final = "config.json"
 _MADE: Final = "<!-- Made by `python -m omnicfg.export.docs` from {source}. -->\n"
 _HEADERS: Final = ("code", "name", "severity", "what it finds")
 
@@ -56,8 +57,9 @@ def _rule_page(module: ModuleType) -> str:
         f"Severity: {rule.severity.value}. {rule.what}\n",
         f"## Why\n\n{rule.why}\n",
         *([f"## The base of both\n\n`{BASE}`:\n\n{fenced('yaml', rule.base)}"] if rule.base else []),
+        *([f"## The model of both\n\n`{CONFIG}`:\n\n{fenced('json', rule.config)}"] if rule.config else []),
         f"## Bad\n\n{fenced('yaml', rule.bad)}",
-        console(("validate", PROFILE, *_engine(rule), *_settings(rule.settings)), _files_of(rule)),
+        console(("validate", PROFILE, *_engine(rule), *_model(rule), *_settings(rule.settings)), _files_of(rule)),
         f"## Good\n\n{fenced('yaml', rule.good)}",
         *([f"with `{' '.join(_settings(rule.good_settings))}`\n"] if rule.good_settings else []),
         "[All rules](index.md)\n",
@@ -66,12 +68,16 @@ def _rule_page(module: ModuleType) -> str:
 
 
 def _files_of(rule: Rule) -> dict[str, bytes]:
-    base = {BASE: rule.base.encode()} if rule.base else {}
-    return {PROFILE: rule.bad.encode(), **base}
+    beside = {BASE: rule.base, CONFIG: rule.config}
+    return {PROFILE: rule.bad.encode(), **{name: text.encode() for name, text in beside.items() if text}}
 
 
 def _settings(settings: tuple[str, ...]) -> list[str]:
     return [word for setting in settings for word in ("--set", setting)]
+
+
+def _model(rule: Rule) -> tuple[str, ...]:
+    return ("--model", ".") if rule.config else ()
 
 
 def _engine(rule: Rule) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -18,7 +19,12 @@ RULES = [pytest.param(module, id=f"{rule_of(module).code}-{rule_of(module).name}
 
 def _bad(rule: Rule, write: WriteProfile) -> list[Diagnostic]:
     write(rule.base, "base.yaml")
-    return omnicfg.validate(write(rule.bad), engine=rule.engine, overrides=rule.settings)
+    return _checked(rule, write(rule.bad), rule.settings, write)
+
+
+def _checked(rule: Rule, profile: Path, settings: tuple[str, ...], write: WriteProfile) -> list[Diagnostic]:
+    model = write(rule.config, "config.json").parent if rule.config else None
+    return omnicfg.validate(profile, engine=rule.engine, overrides=settings, model=model)
 
 
 @pytest.mark.parametrize("module", RULES)
@@ -46,7 +52,7 @@ def test_the_bad_example_is_pointed_at(profile_file: WriteProfile, module: Modul
 def test_the_good_example_is_clean(profile_file: WriteProfile, module: ModuleType) -> None:
     rule = rule_of(module)
     profile_file(rule.base, "base.yaml")
-    assert omnicfg.validate(profile_file(rule.good), engine=rule.engine, overrides=rule.good_settings) == []
+    assert _checked(rule, profile_file(rule.good), rule.good_settings, profile_file) == []
 
 
 @pytest.mark.parametrize("module", RULES)
@@ -126,6 +132,7 @@ def test_the_rules() -> None:
         "OC705": "parallel-combination",
         "OC706": "engine-arg-release",
         "OC707": "generation-prefix-cache",
+        "OC708": "recurrent-prefix-cache",
         "OC801": "side-effect",
         "OC901": "malformed-suppression",
         "OC902": "unexplained-suppression",
