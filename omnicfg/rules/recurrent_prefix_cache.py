@@ -20,7 +20,7 @@ RULE = Rule(
         "vLLM makes the attention blocks of such a model as large as a recurrent state, hundreds to thousands of "
         "tokens, and a prefix hits in whole blocks only. Prompts that share less never hit, and no message says so: "
         "0 of 1,131 tokens hit in https://github.com/vllm-project/vllm/issues/51198; 2,096 and 1,920 tokens a block in "
-        "https://github.com/vllm-project/vllm/issues/53749. vLLM's own default is off for these models."
+        "https://github.com/vllm-project/vllm/issues/53749. vLLM 0.32.0 still sizes blocks in the same way."
     ),
     bad="""\
 pipeline: qwen3_omni_moe_thinker_only
