@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from omnicfg.check import validate
-    from omnicfg.compare import Change, diff
     from omnicfg.compiler import resolve
     from omnicfg.diagnostics import Diagnostic, Severity
+    from omnicfg.differences.compare import Change, diff
     from omnicfg.errors import OmnicfgError, ResolveError, ServeError, UsageError
     from omnicfg.plan import Plan
 
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Change": "omnicfg.compare",
+    "Change": "omnicfg.differences.compare",
     "Diagnostic": "omnicfg.diagnostics",
     "OmnicfgError": "omnicfg.errors",
     "Plan": "omnicfg.plan",
@@ -44,7 +44,7 @@ _HOMES = {
     "ServeError": "omnicfg.errors",
     "Severity": "omnicfg.diagnostics",
     "UsageError": "omnicfg.errors",
-    "diff": "omnicfg.compare",
+    "diff": "omnicfg.differences.compare",
     "resolve": "omnicfg.compiler",
     "validate": "omnicfg.check",
 }

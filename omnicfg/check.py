@@ -21,13 +21,13 @@ from omnicfg.compiler import (
 )
 from omnicfg.diagnostics import Diagnostic, Fix, Severity
 from omnicfg.errors import ResolveError, UsageError
+from omnicfg.findings.review import reviewed
+from omnicfg.findings.settings import Settings
 from omnicfg.near import did_you_mean
 from omnicfg.passes.deploy import deploy
 from omnicfg.passes.override import Override, parse_overrides
 from omnicfg.passes.pipeline import guess_pipeline
-from omnicfg.review import reviewed
 from omnicfg.rule import DEFAULT_ENGINE, ENGINES, Rule, Subject, all_platforms, diagnostic, rule_modules, rule_of
-from omnicfg.settings import Settings
 from omnicfg.tree import LayerKind
 
 if TYPE_CHECKING:

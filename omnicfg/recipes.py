@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from omnicfg.compare import same
 from omnicfg.compiler import Profile, compile_profile
+from omnicfg.differences.compare import same
 from omnicfg.errors import ResolveError
 from omnicfg.passes.deploy import deploy
 from omnicfg.passes.inherit import merge_documents

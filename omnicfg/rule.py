@@ -20,7 +20,7 @@ from omnicfg.registry import modules_of
 from omnicfg.tree import Mapping, Mark, Node
 
 if TYPE_CHECKING:
-    from omnicfg.edits import Text
+    from omnicfg.fixes.edits import Text
     from omnicfg.losses import Losses
 
 DEFAULT_ENGINE: Final = "vllm-omni"
@@ -84,7 +84,7 @@ class Subject:
         if path is None:
             return None
         if file not in self._texts:
-            from omnicfg.edits import Text
+            from omnicfg.fixes.edits import Text
             from omnicfg.passes.read import load_text
 
             self._texts[file] = Text(load_text(path, file))

@@ -14,8 +14,8 @@ from omnicfg.catalog.upstream import deploy_schema, pipelines
 from omnicfg.command_line.findings import finding
 from omnicfg.command_line.flags import Flag, catalog
 from omnicfg.command_line.parse import CommandLine, Given
-from omnicfg.compare import same
 from omnicfg.diagnostics import Diagnostic, Severity
+from omnicfg.differences.compare import same
 from omnicfg.near import did_you_mean
 from omnicfg.passes.override import LAYER, Override, is_plain
 from omnicfg.passes.read import MAX_DEPTH

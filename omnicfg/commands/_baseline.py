@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from omnicfg.review import Report
+from omnicfg.findings.review import Report
 
 if TYPE_CHECKING:
-    from omnicfg.baseline import Baseline
+    from omnicfg.findings.baseline import Baseline
 
 _SHOWN: Final = 10
 
@@ -19,14 +19,14 @@ def baseline_of(file: Path | None) -> Baseline | None:
     """The baseline that a file holds, where one is named."""
     if file is None:
         return None
-    from omnicfg.baseline import Baseline
+    from omnicfg.findings.baseline import Baseline
 
     return Baseline.read(file)
 
 
 def written(report: Report, file: Path) -> Report:
     """Write all findings of a report as known; the report in which they are."""
-    from omnicfg.baseline import Baseline
+    from omnicfg.findings.baseline import Baseline
 
     Baseline.write(file, report.findings)
     return replace(report, findings=(), baselined=len(report.findings))

@@ -22,7 +22,7 @@ DEVICE_MEMORY = Annotated[
 def check_device_memory(model: Path | None, device_memory: str | None) -> None:
     """Raises :class:`UsageError` for a size that is none, or of which nothing could be told."""
     if device_memory is not None:
-        from omnicfg.sizes import parse_size
+        from omnicfg.resources.sizes import parse_size
 
         parse_size(device_memory, "--device-memory")
         if model is None:
@@ -36,9 +36,9 @@ def tell_estimates(plans: Mapping[str, Plan], model: Path | None, device_memory:
     """
     if model is None:
         return
-    from omnicfg.estimate import estimates
     from omnicfg.report.estimates import estimate_lines
-    from omnicfg.sizes import parse_size
+    from omnicfg.resources.estimate import estimates
+    from omnicfg.resources.sizes import parse_size
 
     size = None if device_memory is None else parse_size(device_memory, "--device-memory")
     platforms: dict[str, list[str]] = {}

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from omnicfg.commands._outputs import Output
 from omnicfg.errors import UsageError
+from omnicfg.findings.review import Report
 from omnicfg.parser import Option
-from omnicfg.review import Report
 
 if TYPE_CHECKING:
-    from omnicfg.fix import Mended
+    from omnicfg.fixes.fix import Mended
 
 FIX = Annotated[bool, Option("--fix", help="Write the safe fixes of the findings into the files that are named.")]
 DIFF = Annotated[bool, Option("--diff", help="Print what --fix would write; nothing is written.")]
@@ -32,7 +32,7 @@ def check_fixing(fix: bool, diff: bool, unsafe: bool, outputs: Iterable[Output])
 
 def fixed(review: Callable[[], Report], files: Iterable[Path], unsafe: bool) -> None:
     """Write the fixes, and say on standard error what they were."""
-    from omnicfg.fix import mend, named_files
+    from omnicfg.fixes.fix import mend, named_files
 
     mended = mend(lambda: review().findings, named_files(files), unsafe=unsafe)
     mended.write()
@@ -41,7 +41,7 @@ def fixed(review: Callable[[], Report], files: Iterable[Path], unsafe: bool) -> 
 
 def shown(review: Callable[[], Report], files: Iterable[Path], unsafe: bool) -> bool:
     """Print what the fixes would change; whether that is anything."""
-    from omnicfg.fix import mend, named_files
+    from omnicfg.fixes.fix import mend, named_files
     from omnicfg.report.patch import render_patch
     from omnicfg.report.terminal import has_colour
 

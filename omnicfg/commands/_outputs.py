@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from omnicfg.errors import UsageError
 from omnicfg.files import check_report, write_whole
+from omnicfg.findings.review import Report
 from omnicfg.report.formats import format_names, renderer
-from omnicfg.review import Report
 
 
 class Output(NamedTuple):

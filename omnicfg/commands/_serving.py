@@ -71,8 +71,8 @@ def checkpoint_of(reference: str) -> str:
 def config_of(reference: str, checkpoint: str, plan: Plan) -> Mapping[str, Any] | None:
     """The ``config.json`` of the first stage: of a model of ours, of a directory, or, where it counts, of the hub's."""
     from omnicfg import models
-    from omnicfg.checkpoint import stage_config
     from omnicfg.payload import rows_record
+    from omnicfg.resources.checkpoint import stage_config
     from omnicfg.serve.hub import config_directory
 
     if models.is_builtin(reference):

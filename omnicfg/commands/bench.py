@@ -147,7 +147,7 @@ def run(
         sender,
         Vocabulary.of(directory, first.config or {}),
         directory,
-        Store(out, _setup(subjects, measured, driver)),
+        Store.joined(out, _setup(subjects, measured, driver)),
         Progress(),
         api_key,
         seconds,

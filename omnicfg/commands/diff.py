@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 from omnicfg.commands._options import EFFECTIVE, PIPELINE, PLATFORM, VLLM_VERSION, profile_names
 from omnicfg.commands._plans import Request, platforms_of, vllm_version_of
-from omnicfg.comparison import Comparison, compare
+from omnicfg.differences.comparison import Comparison, compare
+from omnicfg.differences.gitdiff import GitDiff, Repository, git_diff
 from omnicfg.errors import OmnicfgError, UsageError
-from omnicfg.gitdiff import GitDiff, Repository, git_diff
 from omnicfg.parser import Argument, Option
 from omnicfg.plan import Plan
 

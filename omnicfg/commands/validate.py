@@ -27,7 +27,7 @@ from omnicfg.profile_files import profiles_in
 from omnicfg.report.formats import format_names
 
 if TYPE_CHECKING:
-    from omnicfg.settings import Settings
+    from omnicfg.findings.settings import Settings
 
 HELP = "Check profiles: files, directories, or shipped names; the current directory where none is named."
 
@@ -101,7 +101,7 @@ def run(
     """
     from omnicfg.check import check
     from omnicfg.diagnostics import Severity
-    from omnicfg.review import Report, report_of
+    from omnicfg.findings.review import Report, report_of
     from omnicfg.rule import DEFAULT_ENGINE
 
     check_device_memory(model, device_memory)
@@ -145,12 +145,12 @@ def run(
 
 
 def _configured(file: Path | None, none: bool) -> Settings:
-    from omnicfg.settings import Settings
+    from omnicfg.findings.settings import Settings
 
     if file is not None and none:
         raise UsageError("`--config` and `--no-config` contradict each other", "Give one of them.")
     if none:
         return Settings()
-    from omnicfg.configuration import configured
+    from omnicfg.findings.configuration import configured
 
     return configured(file)

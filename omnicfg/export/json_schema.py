@@ -21,7 +21,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from omnicfg.baseline import VERSION
 from omnicfg.catalog.paths import load_json
 from omnicfg.catalog.upstream import VLLM_OMNI, deploy_schema, pipelines
 from omnicfg.catalog.vllm_args import DEFAULT_VLLM
@@ -33,6 +32,7 @@ from omnicfg.export.policy_schema import policy_schema
 from omnicfg.export.schema_types import Schema, annotation_type, combined, json_schema
 from omnicfg.export.settings_schema import settings_schema
 from omnicfg.export.vllm_types import Type
+from omnicfg.findings.baseline import VERSION
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _UNSET: Final = "Unset, in vLLM "

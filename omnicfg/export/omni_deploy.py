@@ -124,9 +124,13 @@ def _platforms() -> list[str]:
 
 
 def _model_runners() -> list[str]:
+    """None before 0.30.0, whose deploy language is the first that chooses one."""
     from vllm_omni.config import stage_config
 
-    annotation = source.annotated_fields(stage_config.DeployConfig)["model_runner"].type
+    field = source.annotated_fields(stage_config.DeployConfig).get("model_runner")
+    if field is None:
+        return []
+    annotation = field.type
     if annotation != f"Literal[{', '.join(map(repr, MODEL_RUNNERS))}]":
         raise RuntimeError(f"model_runner is {annotation}, this exporter knows {MODEL_RUNNERS}")
     return list(MODEL_RUNNERS)
@@ -135,6 +139,8 @@ def _model_runners() -> list[str]:
 def _platforms_without_v2() -> list[str]:
     from vllm_omni.config import stage_config
 
+    if not _model_runners():
+        return []
     refused = []
     for platform in PLATFORMS:
         try:

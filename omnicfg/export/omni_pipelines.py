@@ -110,8 +110,9 @@ def _pipeline(key: str, pipeline: Any) -> dict[str, Any]:
         "diffusers_class_name": pipeline.diffusers_class_name,
         "diffusers_class_aliases": jsonable(pipeline.diffusers_class_aliases),
         "default_deploy_config_name": pipeline.default_deploy_config_name,
-        "duplex_plugin": pipeline.duplex_plugin,
-        "default_session_mode": pipeline.default_session_mode,
+        # Since 0.30.0.
+        "duplex_plugin": getattr(pipeline, "duplex_plugin", None),
+        "default_session_mode": getattr(pipeline, "default_session_mode", None),
         "duplex_runtime_extension": pipeline.duplex_runtime_extension,
         "duplex_serving_adapter": pipeline.duplex_serving_adapter,
         "duplex_control_enabled": pipeline.duplex_control_enabled,

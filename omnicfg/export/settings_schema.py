@@ -1,4 +1,4 @@
-"""The JSON Schema of ``omnicfg.toml``, made from what :mod:`omnicfg.configuration` takes; Taplo reads it."""
+"""The JSON Schema of ``omnicfg.toml``, made from what :mod:`omnicfg.findings.configuration` takes; Taplo reads it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any
 
 from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.catalog.vllm_args import vllm_versions
-from omnicfg.configuration import FAIL_ON
 from omnicfg.diagnostics import Severity
+from omnicfg.findings.configuration import FAIL_ON
+from omnicfg.findings.settings import OFF
 from omnicfg.policy.file import ID
 from omnicfg.refusals import REFUSALS
 from omnicfg.report.formats import format_names
 from omnicfg.rule import DEFAULT_ENGINE, ENGINES, rule_modules, rule_of
-from omnicfg.settings import OFF
 
 Schema = dict[str, Any]
 

@@ -10,7 +10,7 @@ import bisect
 import re
 from typing import Final
 
-from omnicfg.edits import Text
+from omnicfg.fixes.edits import Text
 from omnicfg.tree import Mark
 
 _BREAK: Final = re.compile(r"\r\n|\n|\r")

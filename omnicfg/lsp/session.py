@@ -9,15 +9,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from omnicfg.baseline import Baseline
 from omnicfg.buffers import Buffers, identity
 from omnicfg.check import Checked, check
 from omnicfg.compiler import Profile, compile_profile, load, pipeline_of
-from omnicfg.configuration import configured
 from omnicfg.diagnostics import Diagnostic, Severity
 from omnicfg.errors import OmnicfgError
 from omnicfg.explain import Explanation, explain
-from omnicfg.fix import mend
+from omnicfg.findings.baseline import Baseline
+from omnicfg.findings.configuration import configured
+from omnicfg.findings.review import report_of
+from omnicfg.findings.settings import Settings
+from omnicfg.fixes.fix import mend
 from omnicfg.lsp.cursor import Cursor, plan_key, setting_at
 from omnicfg.lsp.hover import render_hover
 from omnicfg.lsp.outline import Symbol, symbols_of
@@ -25,9 +27,7 @@ from omnicfg.passes.pipeline import guess_pipeline
 from omnicfg.passes.read import load_text, read_file
 from omnicfg.plan import Plan
 from omnicfg.profile_files import looks_like_profile
-from omnicfg.review import report_of
 from omnicfg.rule import DEFAULT_ENGINE, all_platforms
-from omnicfg.settings import Settings
 from omnicfg.tree import Layer, LayerKind, Mark, Node
 from omnicfg.tree import Mapping as Tree
 

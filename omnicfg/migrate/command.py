@@ -13,9 +13,9 @@ from omnicfg.command_line.effect import effect
 from omnicfg.command_line.flags import catalog
 from omnicfg.command_line.parse import CommandLine, Given
 from omnicfg.command_line.profile import findings_of_command
-from omnicfg.compare import Change, diff
 from omnicfg.compiler import Profile, compile_profile
 from omnicfg.diagnostics import Diagnostic, Severity
+from omnicfg.differences.compare import Change, diff
 from omnicfg.migrate.bases import Base, bases_for
 from omnicfg.migrate.facts import facts
 from omnicfg.migrate.outcome import Fate, Outcome, Wanted

@@ -11,8 +11,8 @@ from typing import Any, Final
 from omnicfg.catalog.paths import load_json
 from omnicfg.catalog.upstream import VLLM_OMNI, deploy_schema, pipelines
 from omnicfg.catalog.vllm_args import engine_args, vllm_versions
-from omnicfg.compare import same
 from omnicfg.compiler import Profile, compile_profile
+from omnicfg.differences.compare import same
 from omnicfg.errors import ResolveError
 from omnicfg.migrate.bases import Base
 from omnicfg.migrate.emit import Placed, emit

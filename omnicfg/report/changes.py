@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from omnicfg.compare import Change
-from omnicfg.comparison import Comparison, Grouped, Refused
 from omnicfg.diagnostics import Diagnostic
-from omnicfg.gitdiff import GitDiff, ProfileDiff
+from omnicfg.differences.compare import Change
+from omnicfg.differences.comparison import Comparison, Grouped, Refused
+from omnicfg.differences.gitdiff import GitDiff, ProfileDiff
 from omnicfg.report.table import Cell, Row, render_table
 from omnicfg.report.terminal import Style, printable
 from omnicfg.report.yaml import inline

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from omnicfg.comparison import Comparison, Grouped, Refused
 from omnicfg.diagnostics import Diagnostic
-from omnicfg.gitdiff import GitDiff, ProfileDiff
+from omnicfg.differences.comparison import Comparison, Grouped, Refused
+from omnicfg.differences.gitdiff import GitDiff, ProfileDiff
 from omnicfg.report.terminal import printable
 from omnicfg.report.yaml import inline
 from omnicfg.tree import Mark

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from omnicfg.estimate import NoEstimate, StageEstimate
-from omnicfg.sizes import gib
+from omnicfg.resources.estimate import NoEstimate, StageEstimate
+from omnicfg.resources.sizes import gib
 
 
 def estimate_lines(found: Iterable[StageEstimate | NoEstimate]) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from omnicfg.diagnostics import Diagnostic
 from omnicfg.files import current_folder
-from omnicfg.fingerprints import Fingerprints
+from omnicfg.findings.fingerprints import Fingerprints
 from omnicfg.report.terminal import one_line
 
 

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from omnicfg.fix import Change
+from omnicfg.fixes.fix import Change
 from omnicfg.report.source import line_at
 from omnicfg.report.terminal import Style, printable
 

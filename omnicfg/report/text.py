@@ -14,7 +14,7 @@ from omnicfg.report.terminal import TAB, Style, cells, has_colour, one_line, pri
 from omnicfg.secrets import without_passwords
 
 if TYPE_CHECKING:
-    from omnicfg.review import Report
+    from omnicfg.findings.review import Report
 
 _USAGE: Final = "OC000"
 _LONGEST: Final = 160

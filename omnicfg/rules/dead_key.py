@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator
 
 from omnicfg.catalog.upstream import VLLM_OMNI, deploy_schema
 from omnicfg.diagnostics import Fix, Severity
-from omnicfg.edits import empty_block, remove_key, rename_key
+from omnicfg.fixes.edits import empty_block, remove_key, rename_key
 from omnicfg.near import near, slip_of
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.tree import Mapping, Sequence

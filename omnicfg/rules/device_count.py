@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from omnicfg.diagnostics import Severity
-from omnicfg.placement import (
+from omnicfg.plan import Plan, StagePlan
+from omnicfg.resources.placement import (
     PARALLEL_SIZES,
     Placement,
     is_device_number,
@@ -15,7 +16,6 @@ from omnicfg.placement import (
     parallel_sizes,
     placement_of,
 )
-from omnicfg.plan import Plan, StagePlan
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.rules.overruled_parallel_size import overruled_sizes
 from omnicfg.tree import LayerKind, plain

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple, TypeGuard
 
 from omnicfg.diagnostics import Severity
-from omnicfg.placement import placement_of
 from omnicfg.plan import Plan, StagePlan
+from omnicfg.resources.placement import placement_of
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.tree import Node
 

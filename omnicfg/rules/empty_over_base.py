@@ -8,7 +8,7 @@ from typing import Final
 
 from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.diagnostics import Severity
-from omnicfg.edits import remove_key
+from omnicfg.fixes.edits import remove_key
 from omnicfg.losses import Losses
 from omnicfg.passes.inherit import stage_id_of
 from omnicfg.passes.override import Override, document_of

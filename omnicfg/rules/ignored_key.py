@@ -8,7 +8,7 @@ from typing import Final
 from omnicfg.catalog.upstream import VLLM_OMNI, deploy_schema, pipelines
 from omnicfg.catalog.vllm_args import known_engine_args
 from omnicfg.diagnostics import Severity
-from omnicfg.edits import remove_key
+from omnicfg.fixes.edits import remove_key
 from omnicfg.keys import Block, blocks_of
 from omnicfg.rule import DEFAULT_ENGINE, Finding, Rule, Subject
 from omnicfg.tree import Mapping, plain

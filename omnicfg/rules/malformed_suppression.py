@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from omnicfg.diagnostics import Severity
+from omnicfg.findings.suppressions import WORDS, Judged
 from omnicfg.near import near
 from omnicfg.rule import Finding, Rule
-from omnicfg.suppressions import WORDS, Judged
 
 RULE = Rule(
     code="OC901",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from omnicfg.diagnostics import Severity
-from omnicfg.placement import parallel_setting, sequence_parallel_size
 from omnicfg.plan import Plan, StagePlan
+from omnicfg.resources.placement import parallel_setting, sequence_parallel_size
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.tree import Mapping, Node, plain
 

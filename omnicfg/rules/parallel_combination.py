@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from omnicfg.diagnostics import Severity
-from omnicfg.placement import parallel_setting
 from omnicfg.plan import Plan, StagePlan
+from omnicfg.resources.placement import parallel_setting
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.tree import Node, plain
 

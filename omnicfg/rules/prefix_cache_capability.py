@@ -7,7 +7,7 @@ from typing import Any
 
 from omnicfg.catalog.capabilities import entry_for, record_of
 from omnicfg.diagnostics import Fix, Severity
-from omnicfg.edits import rewrite_value
+from omnicfg.fixes.edits import rewrite_value
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.rule import Finding, Rule, Subject, prefix_caching
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from omnicfg.catalog.capabilities import entry_for
 from omnicfg.diagnostics import Severity
-from omnicfg.placement import parallel_setting
 from omnicfg.plan import Plan, StagePlan
+from omnicfg.resources.placement import parallel_setting
 from omnicfg.rule import DEFAULT_ENGINE, Finding, Rule, Subject, prefix_caching
 from omnicfg.tree import Mapping, Node, plain
 

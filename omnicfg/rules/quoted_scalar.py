@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from omnicfg.diagnostics import Severity
-from omnicfg.edits import unquote
+from omnicfg.fixes.edits import unquote
 from omnicfg.keys import Block, blocks_of
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.rules.wrong_type import is_misquoted

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from omnicfg.checkpoint import stage_config
 from omnicfg.diagnostics import Severity
 from omnicfg.engine.spec import is_recurrent, text_config
 from omnicfg.errors import ResolveError
 from omnicfg.plan import Plan
+from omnicfg.resources.checkpoint import stage_config
 from omnicfg.rule import Finding, Rule, Subject
 
 RULE = Rule(

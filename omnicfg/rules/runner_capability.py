@@ -8,7 +8,7 @@ from typing import Any
 from omnicfg.catalog.capabilities import entry_for
 from omnicfg.catalog.upstream import pipelines
 from omnicfg.diagnostics import Severity
-from omnicfg.edits import rewrite_value
+from omnicfg.fixes.edits import rewrite_value
 from omnicfg.plan import Plan
 from omnicfg.rule import DEFAULT_ENGINE, Finding, Rule, Subject, effective_session_mode
 from omnicfg.tree import Node

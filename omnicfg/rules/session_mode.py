@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from omnicfg.catalog.upstream import deploy_schema, pipelines
 from omnicfg.diagnostics import Severity
-from omnicfg.edits import rewrite_value
+from omnicfg.fixes.edits import rewrite_value
 from omnicfg.near import near
 from omnicfg.plan import Plan
 from omnicfg.rule import Finding, Rule, Subject

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from omnicfg.diagnostics import Severity
-from omnicfg.edits import rewrite_value
+from omnicfg.fixes.edits import rewrite_value
 from omnicfg.near import near
 from omnicfg.plan import Plan
 from omnicfg.rule import Finding, Rule, Subject

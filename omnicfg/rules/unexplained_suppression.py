@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from omnicfg.diagnostics import Severity
+from omnicfg.findings.suppressions import Judged
 from omnicfg.rule import Finding, Rule
-from omnicfg.suppressions import Judged
 
 RULE = Rule(
     code="OC902",

@@ -13,7 +13,7 @@ from omnicfg.catalog.vllm_args import (
     vllm_versions,
 )
 from omnicfg.diagnostics import Fix, Severity
-from omnicfg.edits import remove_key, rename_key
+from omnicfg.fixes.edits import remove_key, rename_key
 from omnicfg.keys import Block, blocks_of
 from omnicfg.near import near, slip_of
 from omnicfg.rule import Finding, Rule, Subject

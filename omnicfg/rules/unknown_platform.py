@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.diagnostics import Severity
-from omnicfg.edits import rename_key
+from omnicfg.fixes.edits import rename_key
 from omnicfg.near import near, slip_of
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.tree import Mapping

@@ -6,10 +6,10 @@ import functools
 from collections.abc import Iterator
 
 from omnicfg.diagnostics import Severity
+from omnicfg.findings.suppressions import Judged, about_suppressions
 from omnicfg.near import did_you_mean
 from omnicfg.refusals import REFUSALS
 from omnicfg.rule import Finding, Rule, rule_modules, rule_of
-from omnicfg.suppressions import Judged, about_suppressions
 
 RULE = Rule(
     code="OC903",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from omnicfg.catalog.upstream import deploy_schema, pipelines
 from omnicfg.diagnostics import Severity
-from omnicfg.edits import unquote
+from omnicfg.fixes.edits import unquote
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.tree import Mapping, Node, Scalar, Sequence
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from omnicfg.diagnostics import Edit, Fix, Severity
+from omnicfg.findings.suppressions import Judged, Suppression, listed
 from omnicfg.rule import Finding, Rule
-from omnicfg.suppressions import Judged, Suppression, listed
 
 RULE = Rule(
     code="OC904",

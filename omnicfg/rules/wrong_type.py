@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from omnicfg.diagnostics import Fix, Severity
-from omnicfg.edits import rewrite_value
+from omnicfg.fixes.edits import rewrite_value
 from omnicfg.keys import Block, blocks_of
 from omnicfg.near import near, slip_of
 from omnicfg.rule import Finding, Rule, Subject

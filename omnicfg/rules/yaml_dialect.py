@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from omnicfg.diagnostics import Fix, Severity
-from omnicfg.edits import rewrite_value
+from omnicfg.fixes.edits import rewrite_value
 from omnicfg.keys import Block, blocks_of
 from omnicfg.passes.read import MAX_NUMBER
 from omnicfg.rule import Finding, Rule, Subject

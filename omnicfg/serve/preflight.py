@@ -13,8 +13,8 @@ from typing import Final
 
 from omnicfg.diagnostics import Diagnostic, Severity
 from omnicfg.errors import OmnicfgError
-from omnicfg.placement import Placement
 from omnicfg.plan import StagePlan
+from omnicfg.resources.placement import Placement
 from omnicfg.serve.install_cpu import TORCH_INDEX, broken_companions
 from omnicfg.serve.machine import Machine
 

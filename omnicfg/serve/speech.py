@@ -20,8 +20,8 @@ from omnicfg.engine.front.setup import Setup
 from omnicfg.engine.memory import model_dtype
 from omnicfg.engine.stages import DEFAULT_CHUNK, StageOptions
 from omnicfg.engine.worker import Job
-from omnicfg.placement import placement_of
 from omnicfg.plan import Plan, StagePlan
+from omnicfg.resources.placement import placement_of
 from omnicfg.serve.launch import API_KEY_VARIABLE, Launch, Request
 from omnicfg.serve.machine import Machine
 from omnicfg.tree import plain

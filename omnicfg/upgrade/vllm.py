@@ -7,7 +7,7 @@ from typing import Any
 
 from omnicfg.catalog.paths import load_json
 from omnicfg.catalog.vllm_args import engine_args, value_type
-from omnicfg.compare import same
+from omnicfg.differences.compare import same
 from omnicfg.export.vllm_changes import changes, flattened
 from omnicfg.origins import is_written
 from omnicfg.passes.effective import default_of

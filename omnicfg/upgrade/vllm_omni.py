@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from omnicfg.catalog.paths import load_json
 from omnicfg.catalog.upstream import own_pipelines
-from omnicfg.compare import same
+from omnicfg.differences.compare import same
 from omnicfg.origins import is_written
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.tree import LayerKind, Node, plain

@@ -58,7 +58,7 @@ def setup(arms: list[Subject], loads: tuple[Load, ...]) -> dict[str, Any]:
 
 
 def campaign(out: Path, *arms: Subject, rounds: int = 2, loads: tuple[Load, ...] = (COLD, SHARED)) -> Campaign:
-    store = Store(out, setup(list(arms), loads))
+    store = Store.joined(out, setup(list(arms), loads))
     progress = Progress(StringIO())
     return Campaign(list(arms), loads, WARM, rounds, driver("own"), Vocabulary(1000), out, store, progress)
 
@@ -129,10 +129,18 @@ def test_a_load_for_which_no_time_is_left_is_not_begun(tmp_path: Path) -> None:
     assert [one["load"] for one in made.store.measurements()] == ["COLD"]
 
 
+def test_two_calls_share_a_folder_and_know_of_each_other(tmp_path: Path) -> None:
+    one = campaign(tmp_path / "out", subject("off"), loads=(COLD,))
+    other = campaign(tmp_path / "out", subject("off"), loads=(SHARED,))
+    assert list(one.store.setup["loads"]) == list(other.store.setup["loads"]) == ["COLD", "SHARED"]
+    logs = [made.store.log(1, "off").name for made in (one, other)]
+    assert logs == ["1-off-1.log", "1-off-2.log"]
+
+
 def test_another_plan_under_the_same_name_is_refused_and_a_new_arm_is_not(tmp_path: Path) -> None:
     campaign(tmp_path / "out", subject("off"))
     campaign(tmp_path / "out", subject("on"))
-    assert list(Store(tmp_path / "out", setup([], ())).setup["arms"]) == ["off", "on"]
+    assert list(Store.joined(tmp_path / "out", setup([], ())).setup["arms"]) == ["off", "on"]
     other = replace(subject("off"), engine="vllm-omni")
     with pytest.raises(UsageError, match="something else: arm off differ"):
         campaign(tmp_path / "out", other)

@@ -220,7 +220,7 @@ def test_compare_as_a_command(
 def test_a_report_is_made_anew_from_measurements(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    store = Store(tmp_path / "out", SETUP)
+    store = Store.joined(tmp_path / "out", SETUP)
     for one in MEASURED:
         store.keep(one)
     assert run(["bench", "report", str(tmp_path / "out"), "--format", "markdown"]) == 0

@@ -8,7 +8,7 @@ import pytest
 
 from tests.commands.conftest import Run
 from tests.conftest import WriteProfile
-from tests.test_gitdiff import BASE, DERIVED, Repo
+from tests.differences.test_gitdiff import BASE, DERIVED, Repo
 
 
 def rows(text: str) -> list[list[str]]:

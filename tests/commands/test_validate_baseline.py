@@ -10,10 +10,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from omnicfg.baseline import Baseline
 from omnicfg.catalog.paths import schemas_dir
 from omnicfg.diagnostics import Diagnostic, Severity
 from omnicfg.errors import OmnicfgError
+from omnicfg.findings.baseline import Baseline
 from tests.commands.conftest import Result, Run
 from tests.conftest import WriteProfile
 

@@ -17,11 +17,11 @@ from omnicfg.catalog.library import library
 from omnicfg.catalog.paths import schemas_dir
 from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.catalog.vllm_args import known_engine_args
-from omnicfg.configuration import configured
 from omnicfg.export.json_schema import main, schemas
 from omnicfg.export.schema_types import annotation_type, combined, json_schema
+from omnicfg.findings.configuration import configured
+from omnicfg.findings.review import Report
 from omnicfg.report.formats.json import render
-from omnicfg.review import Report
 from tests.conftest import WriteProfile
 
 PLATFORMS = deploy_schema().platforms

@@ -12,7 +12,7 @@ import pytest
 
 import omnicfg
 from omnicfg.buffers import Buffers
-from omnicfg.fix import Mender
+from omnicfg.fixes.fix import Mender
 from tests.fuzz.mutate import mutate
 
 BLOCK = 25

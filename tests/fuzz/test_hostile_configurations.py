@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from omnicfg.baseline import Baseline
-from omnicfg.configuration import configured
 from omnicfg.errors import OmnicfgError
+from omnicfg.findings.baseline import Baseline
+from omnicfg.findings.configuration import configured
 
 PARTS = st.sampled_from(
     [

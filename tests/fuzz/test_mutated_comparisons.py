@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from omnicfg.catalog.library import library
-from omnicfg.comparison import compare
 from omnicfg.compiler import compile_profile, load, pipeline_of
+from omnicfg.differences.comparison import compare
 from omnicfg.errors import ResolveError
 from omnicfg.passes.read import read_file
 from omnicfg.plan import Plan

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from omnicfg.compare import Change
-from omnicfg.comparison import NOTHING, Comparison, Grouped, Known
-from omnicfg.gitdiff import GitDiff, ProfileDiff
+from omnicfg.differences.compare import Change
+from omnicfg.differences.comparison import NOTHING, Comparison, Grouped, Known
+from omnicfg.differences.gitdiff import GitDiff, ProfileDiff
 from omnicfg.report.changes_markdown import MARKER, MAX_COMMENT, comparison_markdown, git_diff_markdown
-from tests.test_gitdiff import BASE, DERIVED, PLATFORMS, Repo
+from tests.differences.test_gitdiff import BASE, DERIVED, PLATFORMS, Repo
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from omnicfg.engine.memory import CacheEstimate
-from omnicfg.estimate import NoEstimate, StageEstimate
 from omnicfg.report.estimates import estimate_lines
+from omnicfg.resources.estimate import NoEstimate, StageEstimate
 
 FULL = StageEstimate(
     0, "thinker", CacheEstimate(98_304, 4_096), 67 * 2**30, "90% of 139.8 GiB less …", 702_544, 731_808, None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from omnicfg.fix import Change
+from omnicfg.fixes.fix import Change
 from omnicfg.report.patch import render_patch
 
 

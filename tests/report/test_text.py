@@ -10,8 +10,8 @@ import pytest
 
 from omnicfg.diagnostics import Diagnostic, Edit, Fix, Severity
 from omnicfg.errors import OmnicfgError, UsageError
+from omnicfg.findings.review import Report
 from omnicfg.report.text import render_diagnostics, render_errors, render_summary
-from omnicfg.review import Report
 from omnicfg.tree import Mark
 from tests.conftest import WriteProfile
 

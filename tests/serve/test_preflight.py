@@ -12,7 +12,7 @@ import pytest
 import omnicfg
 from omnicfg.diagnostics import Diagnostic
 from omnicfg.errors import OmnicfgError
-from omnicfg.placement import Placement
+from omnicfg.resources.placement import Placement
 from omnicfg.serve import preflight
 from omnicfg.serve.machine import Machine, Vllm
 

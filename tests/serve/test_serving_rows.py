@@ -22,8 +22,8 @@ import pytest
 import omnicfg
 from benchmarks.engine.soak import PayloadSink
 from omnicfg.engine.spec import request_flag
-from omnicfg.estimate import StageEstimate, estimates
 from omnicfg.models import materialize
+from omnicfg.resources.estimate import StageEstimate, estimates
 from omnicfg.serve.machine import installed_vllm
 from tests.serve.served import Served, body
 

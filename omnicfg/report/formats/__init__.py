@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from omnicfg.registry import module_names
 
 if TYPE_CHECKING:
-    from omnicfg.review import Report
+    from omnicfg.findings.review import Report
 
 Render = Callable[["Report", bool, int | None], str]
 

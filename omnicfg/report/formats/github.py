@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from omnicfg.diagnostics import Diagnostic, Severity
+from omnicfg.findings.review import Report
 from omnicfg.report.findings import Repository, told
-from omnicfg.review import Report
 
 _COMMANDS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from omnicfg.diagnostics import Diagnostic, Severity
+from omnicfg.findings.review import Report
 from omnicfg.report.findings import Repository, told
 from omnicfg.report.json import dumps
-from omnicfg.review import Report
 
 _SEVERITIES: Final = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.NOTE: "info"}
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from omnicfg.diagnostics import summarize
+from omnicfg.findings.review import Report
 from omnicfg.report.json import dumps
-from omnicfg.review import Report
 
 
 def render(report: Report, colour: bool = False, width: int | None = None) -> str:

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from omnicfg.diagnostics import Diagnostic
+from omnicfg.findings.review import Report
 from omnicfg.report.findings import told
 from omnicfg.report.terminal import one_line
-from omnicfg.review import Report
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

@@ -13,11 +13,11 @@ from urllib.parse import quote
 
 from omnicfg import __version__
 from omnicfg.diagnostics import RULES_URL, Diagnostic, Edit, Fix, Severity
+from omnicfg.findings.review import Report
 from omnicfg.refusals import REFUSALS
 from omnicfg.report.findings import Repository, told
 from omnicfg.report.json import dumps
 from omnicfg.report.terminal import one_line
-from omnicfg.review import Report
 from omnicfg.rule import Rule, rule_modules, rule_of
 from omnicfg.tree import Mark
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from omnicfg.findings.review import Report
 from omnicfg.report.text import render_diagnostics, render_summary
-from omnicfg.review import Report
 
 
 def render(report: Report, colour: bool = False, width: int | None = None) -> str:

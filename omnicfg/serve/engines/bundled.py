@@ -15,8 +15,8 @@ from omnicfg.diagnostics import Diagnostic
 from omnicfg.engine.spec import data_parallel_size, rows_engine_args, socket_path
 from omnicfg.engine.transport import SOCKET_PATH_LIMIT
 from omnicfg.payload import rows_of, rows_record, rows_refusals
-from omnicfg.placement import placement_of
 from omnicfg.plan import Plan, StagePlan
+from omnicfg.resources.placement import placement_of
 from omnicfg.rule import effective_session_mode
 from omnicfg.serve import nodes, preflight
 from omnicfg.serve.arguments import LeftOut, StageArguments, stage_arguments

@@ -9,9 +9,9 @@ import pytest
 
 from omnicfg.check import check
 from omnicfg.diagnostics import Severity
-from omnicfg.review import Report, report_of
+from omnicfg.findings.review import Report, report_of
+from omnicfg.findings.settings import Settings
 from omnicfg.rule import all_platforms
-from omnicfg.settings import Settings
 
 ReportOf = Callable[..., Report]
 

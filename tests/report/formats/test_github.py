@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from omnicfg.diagnostics import Diagnostic, Severity
+from omnicfg.findings.review import Report
 from omnicfg.report.formats.github import render
-from omnicfg.review import Report
 from tests.report.formats.conftest import ReportOf
 
 FOUND = Diagnostic("OC101", "unknown-key", Severity.ERROR, "no `x`", "a.yaml", 3, 5, 3, 6, None, 0, "Remove it.")

@@ -9,8 +9,8 @@ from typing import Any
 import jsonschema
 
 from omnicfg.diagnostics import Diagnostic, Severity
+from omnicfg.findings.review import Report
 from omnicfg.report.formats.gitlab import render
-from omnicfg.review import Report
 from tests.report.formats.conftest import ReportOf
 
 FOUND = Diagnostic("OC101", "unknown-key", Severity.ERROR, "no `x`", "a.yaml", 3, 5, 3, 6, "npu", 0, "Remove it.")

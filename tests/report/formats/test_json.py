@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from omnicfg.diagnostics import Diagnostic, Edit, Fix, Severity
+from omnicfg.findings.review import Report
 from omnicfg.report.formats.json import render
-from omnicfg.review import Report
 from omnicfg.tree import Mark
 
 FIX = Fix("rename it", (Edit(Mark("a.yaml", 1, 2, 1, 5), "max_num_seqs"),), safe=False)

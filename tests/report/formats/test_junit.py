@@ -8,8 +8,8 @@ from xml.etree.ElementTree import Element, fromstring
 import xmlschema
 
 from omnicfg.diagnostics import Diagnostic, Severity
+from omnicfg.findings.review import Report
 from omnicfg.report.formats.junit import render
-from omnicfg.review import Report
 from omnicfg.rule import rule_modules, rule_of
 from tests.report.formats.conftest import ReportOf
 
@@ -40,8 +40,8 @@ def test_a_profile_without_findings_passes() -> None:
 
 def test_a_shipped_profile_has_one_suite() -> None:
     from omnicfg.check import check
-    from omnicfg.review import report_of
-    from omnicfg.settings import Settings
+    from omnicfg.findings.review import report_of
+    from omnicfg.findings.settings import Settings
 
     checked = check("minicpmo-4_5-turn-mrv2", ["cuda"])
     (suite,) = rendered(report_of(checked, Settings(), None, Severity.ERROR))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from omnicfg.findings.review import Report
 from omnicfg.report import formats
-from omnicfg.review import Report
 
 
 def test_a_format_is_a_file() -> None:

@@ -10,10 +10,10 @@ import jsonschema
 import pytest
 
 from omnicfg.diagnostics import Diagnostic, Edit, Fix, Severity
-from omnicfg.edits import Text
+from omnicfg.findings.review import Report
+from omnicfg.fixes.edits import Text
 from omnicfg.refusals import REFUSALS
 from omnicfg.report.formats.sarif import render
-from omnicfg.review import Report
 from omnicfg.rule import rule_modules, rule_of
 from omnicfg.tree import Mark
 from tests.report.formats.conftest import ReportOf

@@ -1,0 +1,1 @@
+"""What differs between plans (``compare``), on several platforms (``comparison``), and revisions (``gitdiff``)."""

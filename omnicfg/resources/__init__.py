@@ -1,0 +1,1 @@
+"""Devices and memory: what a plan takes and a model needs, known before anything runs."""
