@@ -1,8 +1,15 @@
-"""What has been measured, on disk: one JSON file a measurement, written whole, so that an interrupted run resumes."""
+"""What has been measured, on disk: one JSON file a measurement, written whole, so that an interrupted run resumes.
+
+Several calls may measure into one folder at the same time, each on a device of its own: what they share is changed by
+one of them at a time.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Self
@@ -19,23 +26,28 @@ _OF_EQUALITY: Final = frozenset({"equality.json", "logs", "scratch"})
 
 
 class Store:
-    """A folder of measurements and of what they were made with. Raises :class:`UsageError` for one of something else.
+    """A folder of measurements, and ``own``: what those of this call are made with."""
 
-    Arms and loads may be added later; those that are there have to be the same.
-    """
-
-    def __init__(self, folder: Path, setup: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, own: Mapping[str, Any]) -> None:
         self.folder = folder
+        self._own = own
+
+    @classmethod
+    def joined(cls, folder: Path, setup: Mapping[str, Any]) -> Self:
+        """The folder, for more measurements. Arms and loads may be new; those that are there have to be the same.
+
+        Raises :class:`UsageError` for a folder of something else.
+        """
         path = folder / _SETUP
-        merged = dict(setup)
-        if path.is_file():
-            merged = _merged(_read(path), setup, folder)
-        elif folder.is_dir() and any(entry.name not in _OF_EQUALITY for entry in folder.iterdir()):
-            raise UsageError(f"`{folder}` holds something else", "Name a new folder with `--out`.")
-        for name in (_MEASURED, "logs", "scratch"):
-            make_directory(folder / name)
-        write_whole(path, dumps(merged))
-        self.setup = merged
+        make_directory(folder)
+        with _alone(folder):
+            if not path.is_file() and any(entry.name not in _OF_EQUALITY for entry in folder.iterdir()):
+                raise UsageError(f"`{folder}` holds something else", "Name a new folder with `--out`.")
+            for name in (_MEASURED, "logs", "scratch"):
+                make_directory(folder / name)
+            merged = _merged(_read(path), setup, folder) if path.is_file() else dict(setup)
+            write_whole(path, dumps(merged))
+        return cls(folder, merged)
 
     @classmethod
     def of(cls, folder: Path) -> Self:
@@ -52,14 +64,23 @@ class Store:
         return cls(folder, setup)
 
     @property
+    def setup(self) -> dict[str, Any]:
+        """What the measurements of the folder were made with, those of other calls included."""
+        return _merged(_read(self.folder / _SETUP), self._own, self.folder)
+
+    @property
     def scratch(self) -> Path:
         """Where drivers may write on their way."""
         return self.folder / "scratch"
 
     def log(self, round_: int, arm: str) -> Path:
-        """Where the next server of a round and an arm logs."""
-        started = len(list((self.folder / "logs").glob(f"{round_}-{arm}-*.log")))
-        return self.folder / "logs" / f"{round_}-{arm}-{started + 1}.log"
+        """An empty file, where the next server of a round and an arm logs."""
+        for number in itertools.count(1):
+            path = self.folder / "logs" / f"{round_}-{arm}-{number}.log"
+            with contextlib.suppress(FileExistsError):
+                path.touch(exist_ok=False)
+                break
+        return path
 
     def has(self, round_: int, arm: str, load: str) -> bool:
         """Whether it has been measured."""
@@ -77,6 +98,19 @@ class Store:
 
     def _path(self, round_: int, arm: str, load: str) -> Path:
         return self.folder / _MEASURED / f"{round_}-{arm}-{load}.json"
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """While it lasts, no other call is here; the lock goes with its process."""
+    import fcntl
+
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
 
 
 def _merged(before: Mapping[str, Any], now: Mapping[str, Any], folder: Path) -> dict[str, Any]:
