@@ -21,6 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.dummy_models import QWEN3_OMNI
 from benchmarks.engine.support import Results, engine_environment
 from omnicfg.engine.stages import Executor, StageOptions, make
 
@@ -179,22 +180,9 @@ def _parity(out: Path, mode: str) -> None:
 
 
 def _big(out: Path) -> Path:
-    from transformers import Qwen3OmniMoeConfig
-
     folder = out / "talker-30b"
     folder.mkdir(exist_ok=True)
-    config = Qwen3OmniMoeConfig().to_dict()
-    # The codes of the published checkpoint; transformers' defaults lie beyond its default vocabulary.
-    config["talker_config"] |= {
-        "speaker_id": {"ethan": 2302},
-        "codec_pad_id": 2148,
-        "codec_bos_id": 2149,
-        "codec_eos_token_id": 2150,
-        "codec_nothink_id": 2155,
-        "codec_think_bos_id": 2156,
-        "codec_think_eos_id": 2157,
-    }
-    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "config.json").write_text(json.dumps(QWEN3_OMNI))
     return folder
 
 
@@ -261,11 +249,10 @@ def _cost(out: Path, mode: str) -> None:
 
 def _predictor(out: Path, _: str) -> None:
     import torch
-    from transformers import Qwen3OmniMoeConfig
 
     from omnicfg.engine.speech.predictor import TOP_K, CodePredictor, Shape
 
-    shape = Shape.of(Qwen3OmniMoeConfig().talker_config.code_predictor_config.to_dict())
+    shape = Shape.of(QWEN3_OMNI["talker_config"]["code_predictor_config"])
     measured: dict[str, Any] = {}
     with torch.inference_mode():
         for fused in (True, False):

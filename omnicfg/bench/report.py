@@ -59,7 +59,7 @@ def _summary(measurements: Sequence[Measurement]) -> dict[str, Any]:
         "rounds": len(measurements),
         "requests_per_second": _range(values("requests_per_second")),
         "hit_rate": _range(values("hit_rate")),
-        **{name: _median([times["mean"] for times in values(name)]) for name in _TIMES},
+        **{name: _median([times["mean"] for times in values(name)]) for name in (*_TIMES, "real_time_factor")},
         "cache_tokens": min(values("cache_tokens"), default=None),
         "resident_gib": max(resident, default=None),
         "errors": sum(values("errors")) + sum(one["incomplete"] for one in values("payloads")),

@@ -75,6 +75,8 @@ def _row(load: Mapping[str, Any], baseline: str, arm: str) -> list[str]:
 def _notes(ours: Mapping[str, Any], base: Mapping[str, Any] | None) -> Iterator[str]:
     rounds = min(ours["rounds"], base["rounds"]) if base else ours["rounds"]
     yield f"{rounds} round{'' if rounds == 1 else 's'}"
+    if ours["real_time_factor"] is not None:
+        yield f"real-time factor {ours['real_time_factor']:.3f}"
     errors = ours["errors"] + (base["errors"] if base and base is not ours else 0)
     if errors:
         yield f"{errors} errors"

@@ -19,6 +19,8 @@ class Answered:
     last: float | None = None
     tokens: int = 0
     first_audio: float | None = None
+    last_audio: float | None = None
+    audio_seconds: float = 0.0
     error: str | None = None
 
     @property
@@ -38,6 +40,11 @@ class Answered:
         """Seconds from sending to the first packet of sound."""
         return None if self.first_audio is None else self.first_audio - self.sent
 
+    @property
+    def real_time_factor(self) -> float | None:
+        """Seconds from sending to the last packet of sound, for each second of it: below 1 it can be played at once."""
+        return (self.last_audio - self.sent) / self.audio_seconds if self.last_audio and self.audio_seconds else None
+
 
 def summary(answers: Sequence[Answered], seconds: float) -> dict[str, Any]:
     """Rates and times of a load that took ``seconds``; only requests without an error count as completed."""
@@ -54,12 +61,14 @@ def summary(answers: Sequence[Answered], seconds: float) -> dict[str, Any]:
         "ttft_ms": spread([answer.ttft for answer in good]),
         "tpot_ms": spread([answer.tpot for answer in good]),
         "ttfp_ms": spread([answer.ttfp for answer in good]),
+        "audio_seconds": round(sum(answer.audio_seconds for answer in good), 3),
+        "real_time_factor": spread([answer.real_time_factor for answer in good], unit=1),
     }
 
 
-def spread(seconds: Sequence[float | None]) -> dict[str, float] | None:
-    """Mean, median and 99th percentile in milliseconds; ``None`` where there is nothing to tell."""
-    known = sorted(1000 * second for second in seconds if second is not None)
+def spread(values: Sequence[float | None], unit: float = 1000) -> dict[str, float] | None:
+    """Mean, median and 99th percentile, seconds in milliseconds; ``None`` where there is nothing to tell."""
+    known = sorted(unit * value for value in values if value is not None)
     if not known:
         return None
     middle = (known[(len(known) - 1) // 2] + known[len(known) // 2]) / 2

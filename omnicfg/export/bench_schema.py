@@ -90,6 +90,7 @@ def _summary() -> Schema:
             "ttft_ms": _maybe(_SIZE),
             "tpot_ms": _maybe(_SIZE),
             "ttfp_ms": _maybe(_SIZE),
+            "real_time_factor": _maybe(_SIZE),
             "cache_tokens": _maybe(_COUNT),
             "resident_gib": _maybe(_SIZE),
             "errors": _COUNT,
@@ -121,6 +122,9 @@ def _measurement() -> Schema:
             "ttft_ms": times,
             "tpot_ms": times,
             "ttfp_ms": times,
+            "audio_seconds": _SIZE,
+            "real_time_factor": times
+            | {"description": "Seconds from sending to the last packet of sound, for each second of it."},
             "queried_tokens": _COUNT | {"description": "Prompt tokens that were looked up in the prefix cache."},
             "hit_tokens": _COUNT,
             "hit_rate": _maybe(_SIZE),

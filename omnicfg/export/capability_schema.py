@@ -103,6 +103,14 @@ def _bundled() -> Schema:
             "images and sounds need: its build for the CPU has no torchvision."
         ),
     }
+    decoder = {
+        "architecture": _TEXT | _told("The architecture of vLLM that computes the decoder."),
+        "model_type": _TEXT | _told("The `model_type` that goes with it."),
+        "names": {"type": "object", "additionalProperties": _TEXT}
+        | _told("Modules that the checkpoint calls otherwise than vLLM does: the one name, then the other."),
+    }
+    on_cuda = {"executor": properties["executor"], "decoder": _block(decoder, required=list(decoder))}
+    properties["on_cuda"] = _block(on_cuda, required=["executor"]) | _told("What takes its place on a GPU of NVIDIA's.")
     text = "How the bundled engine runs this stage: which part of the checkpoint it is, and what computes it."
     needs = {"executor": ["module", "config", "weights"]}
     return _block(properties) | _told(text) | {"minProperties": 1, "dependentRequired": needs}

@@ -39,6 +39,8 @@ _ENGINE_ARGS: Final = (
     "enforce_eager",
     "gpu_memory_utilization",
     "kv_cache_memory_bytes",
+    "load_format",
+    "max_model_len",
     "max_num_batched_tokens",
     "moe_backend",
     "tensor_parallel_size",
@@ -124,7 +126,7 @@ def _jobs(request: Request, machine: Machine, rows: Path) -> Iterator[Job]:
         yield Job(
             stage=stage.stage_id,
             name=stage.model_stage,
-            kind=_bundled(request.plan, stage)["executor"],
+            kind=_record(request.plan, stage, machine)["executor"],
             options=_options(request, stage, machine),
             rows_in=str(came_from),
             rows_out=str(goes_to),
@@ -139,7 +141,7 @@ def _options(request: Request, stage: StagePlan, machine: Machine) -> StageOptio
     engine_args: dict[str, Any] = plain(stage.engine_args)
     return StageOptions(
         model=Path(request.model),
-        record=dict(_bundled(request.plan, stage)),
+        record=dict(_record(request.plan, stage, machine)),
         limit=engine_args.get("max_num_seqs") or _DEFAULT_LIMIT,
         dtype=model_dtype(request.config or {}, engine_args),
         device="cpu" if machine.serves_on_cpu else "cuda",
@@ -177,6 +179,12 @@ def _environment(stage: StagePlan, machine: Machine) -> dict[str, str]:
 def _bundled(plan: Plan, stage: StagePlan) -> Mapping[str, Any]:
     found: Mapping[str, Any] = (stage_record(plan.pipeline, stage.model_stage) or {}).get("bundled", {})
     return found
+
+
+def _record(plan: Plan, stage: StagePlan, machine: Machine) -> Mapping[str, Any]:
+    """How the stage is run on this machine."""
+    found = _bundled(plan, stage)
+    return found if machine.serves_on_cpu else {**found, **found.get("on_cuda", {})}
 
 
 def _at(config: Mapping[str, Any], place: str) -> Mapping[str, Any]:

@@ -67,6 +67,10 @@ def test_speech_is_asked_for_as_a_chat_and_its_first_packet_is_timed() -> None:
     assert len(fake.asked[0]["messages"][0]["content"].split()) == 40
     assert (told["errors"], told["output_tokens"]) == (0, 60)
     assert told["ttfp_ms"]["mean"] >= told["ttft_ms"]["mean"]
+    samples = round(told["audio_seconds"] * 24_000)
+    assert samples >= told["requests"]
+    assert samples % told["requests"] == 0
+    assert told["real_time_factor"]["mean"] > 1
 
 
 @pytest.mark.parametrize(

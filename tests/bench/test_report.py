@@ -61,6 +61,8 @@ def measurement(round_: int, arm: str, load: str, rate: float, **changes: Any) -
         "ttft_ms": times,
         "tpot_ms": times,
         "ttfp_ms": None,
+        "audio_seconds": 0.0,
+        "real_time_factor": None,
         "queried_tokens": 1000,
         "hit_tokens": 10,
         "hit_rate": 0.01,

@@ -26,6 +26,7 @@ _TIMEOUT_S: Final = 3600
 _IDLE_S: Final = 2.0
 """How long an idle connection is kept: uvicorn closes one after five seconds, and a request may not meet that."""
 _SHOWN: Final = 300
+_PCM16_RATE: Final = 24_000
 
 
 def drive(task: Task) -> dict[str, Any]:
@@ -135,9 +136,19 @@ def _take(event: bytes, answer: Answered) -> None:
         delta = choice.get("delta") or {}
         if _sounds(chunk, delta):
             answer.first_audio = answer.first_audio or now
+            answer.last_audio = now
+            answer.audio_seconds += _seconds(chunk, delta)
         elif choice.get("text") is not None or delta.get("content") or choice.get("token_ids"):
             answer.first = answer.first or now
             answer.last = now
+
+
+def _seconds(chunk: Mapping[str, Any], delta: Mapping[str, Any]) -> float:
+    """How long a chunk's sound is. What OpenAI calls pcm16 has 24,000 samples a second, of 16 bits each; other forms
+    are not measured.
+    """
+    data = "" if chunk.get("modality") == "audio" else delta["audio"]["data"]
+    return (3 * len(data) // 4 - data.count("=")) / 2 / _PCM16_RATE
 
 
 def _sounds(chunk: Mapping[str, Any], delta: Mapping[str, Any]) -> bool:

@@ -92,6 +92,8 @@ def _read(told: dict[str, Any]) -> dict[str, Any]:
         "ttft_ms": _spread(told, "ttft"),
         "tpot_ms": _spread(told, "tpot"),
         "ttfp_ms": None,
+        "audio_seconds": 0.0,
+        "real_time_factor": None,
     }
 
 

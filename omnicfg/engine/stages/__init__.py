@@ -51,6 +51,11 @@ class StageOptions:
     context: int = 25
     window: int = 100
 
+    @property
+    def dummy(self) -> bool:
+        """Whether weights are drawn at random instead of read."""
+        return self.engine_args.get("load_format") == "dummy"
+
 
 @dataclass(frozen=True, slots=True)
 class Chunk:

@@ -11,12 +11,15 @@ import torch
 from safetensors import safe_open
 from torch import nn
 
+_DUMMY_SCALE = 0.02
 
-def part(model: Path, record: Mapping[str, Any], dtype: torch.dtype, device: str) -> nn.Module:
+
+def part(model: Path, record: Mapping[str, Any], dtype: torch.dtype, device: str, *, dummy: bool = False) -> nn.Module:
     """The module that ``record`` describes, in evaluation mode.
 
     ``module`` is a class of transformers, ``config`` the place of its configuration in ``config.json``, ``weights`` the
-    prefix of its tensors. Raises :class:`RuntimeError` where tensors are missing or left over.
+    prefix of its tensors. ``dummy`` (vLLM's load format of that name) reads none and draws them at random, to measure
+    a model that is not there. Raises :class:`RuntimeError` where tensors are missing or left over.
     """
     import transformers
     from transformers.initialization import no_init_weights
@@ -27,6 +30,10 @@ def part(model: Path, record: Mapping[str, Any], dtype: torch.dtype, device: str
         raise RuntimeError(f"transformers {transformers.__version__} has no {record['module']}")
     with torch.device(device), no_init_weights():
         module: nn.Module = kind._from_config(config, dtype=dtype)
+    if dummy:
+        for parameter in module.parameters():
+            nn.init.normal_(parameter, std=_DUMMY_SCALE)
+        return module.eval().requires_grad_(requires_grad=False)
     tensors = _merged_experts(dict(tensors_under(model, record["weights"], dtype, device)), module)
     module.load_state_dict(tensors, strict=True)
     return module.eval().requires_grad_(requires_grad=False)

@@ -60,7 +60,7 @@ class Code2Wav:
         self._options = options
         self._device = options.device
         self._dtype: torch.dtype = getattr(torch, options.dtype)
-        self._module: Any = part(options.model, options.record, self._dtype, options.device)
+        self._module: Any = part(options.model, options.record, self._dtype, options.device, dummy=options.dummy)
         config = self._module.config
         self._codebooks = int(config.num_quantizers)
         self._window = int(config.sliding_window)

@@ -77,7 +77,8 @@ class CodecTalker:
         self._own = configuration(options.model, options.record["config"])
         self._sampling = Sampling.of(options.sampling)
         self._max_tokens = int(options.sampling.get("max_tokens") or _DEFAULT_MAX_TOKENS)
-        self._limit = int(self._own.text_config.max_position_embeddings)
+        longest = int(self._own.text_config.max_position_embeddings)
+        self._limit = min(longest, int(options.engine_args.get("max_model_len") or longest))
         self._free = list(reversed(range(options.limit)))
         self._media = {self._own.audio_token_id, self._own.image_token_id, self._own.video_token_id}
         self._open: dict[str, Speech] = {}
