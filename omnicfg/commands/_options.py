@@ -23,6 +23,13 @@ def platform_names() -> Iterable[str]:
     return (*deploy_schema().platforms, "all")
 
 
+def deploy_platforms() -> Iterable[str]:
+    """The platforms, for a shell to complete where only one can be asked for."""
+    from omnicfg.catalog.upstream import deploy_schema
+
+    return deploy_schema().platforms
+
+
 def pipeline_keys() -> Iterable[str]:
     """The registered pipelines, for a shell to complete."""
     from omnicfg.catalog.upstream import pipelines

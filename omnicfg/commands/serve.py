@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-from omnicfg.commands._options import OVERLAYS, PIPELINE, PROFILE, SETTINGS
+from omnicfg.commands._options import OVERLAYS, PIPELINE, PROFILE, SETTINGS, deploy_platforms
 from omnicfg.commands._serving import checked_plan, checkpoint_of, config_of, default_model
 from omnicfg.errors import UsageError
 from omnicfg.parser import Option
@@ -17,13 +17,6 @@ if TYPE_CHECKING:
     from omnicfg.serve.launch import Launch
 
 HELP = "Compile and check a profile, then start a server for it."
-
-
-def deploy_platforms() -> Iterable[str]:
-    """The platforms, for a shell to complete."""
-    from omnicfg.catalog.upstream import deploy_schema
-
-    return deploy_schema().platforms
 
 
 MODEL = Annotated[

@@ -1,0 +1,1 @@
+"""A profile as a graph: the files that it is made from, and the stages that it configures."""
