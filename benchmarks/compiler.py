@@ -164,7 +164,9 @@ def table(results: dict[str, Any], arguments: str) -> str:
 
 {results["date"]}, {results["machine"]}:
 
-    python -m benchmarks.compiler {arguments}
+```sh not-run="measures"
+python -m benchmarks.compiler {arguments}
+```
 
 In brackets: how many bare starts of Python that is (`python -c pass`, {_s(cold["bare_wall_s"])} on the clock and
 {_s(cold["bare_cpu_s"])} of CPU). Cold starts are medians of {cold["runs"]}, in turns with the bare ones{ending}.
