@@ -86,7 +86,9 @@ def table(results: dict[str, Any]) -> str:
 
 {results["date"]}, {results["machine"]}:
 
-    python -m benchmarks.editor --runs {results["runs"]}
+```sh not-run="measures"
+python -m benchmarks.editor --runs {results["runs"]}
+```
 
 A client types into `{results["file"]}`, vllm-omni's largest deploy file ({results["bytes"]} bytes), over the server's
 standard streams. After each keystroke the whole file is checked by every rule on all five platforms. Milliseconds:
