@@ -170,6 +170,7 @@ class Campaign:
             "preemptions": int(counted[PREEMPTIONS]),
             "resident_gib": None if server.session is None else resident(server.session),
             "cache_tokens": server.watch.cache_tokens(server.log),
+            "block_tokens": server.watch.block_tokens(),
             "server": {
                 "start_s": server.start_s,
                 "log": server.log.name if server.log else None,

@@ -58,12 +58,19 @@ class Watch:
         logged = _LOGGED.findall(log.read_text(errors="replace")) if log else []
         if logged:
             return int(logged[-1].replace(",", ""))
+        told = self._cache()
+        return told["num_gpu_blocks"] * told["block_size"] if {"num_gpu_blocks", "block_size"} <= told.keys() else None
+
+    def block_tokens(self) -> int | None:
+        """Tokens in a block of the KV cache, where the server tells."""
+        return self._cache().get("block_size")
+
+    def _cache(self) -> dict[str, int]:
+        """What the server tells of its KV cache, as far as it is numbers."""
         for name, labels, _ in _SAMPLE.findall(self.get("/metrics")):
             if name == _CACHE:
-                told = dict(re.findall(r'(\w+)="(\d+)"', labels))
-                if "num_gpu_blocks" in told and "block_size" in told:
-                    return int(told["num_gpu_blocks"]) * int(told["block_size"])
-        return None
+                return {label: int(value) for label, value in re.findall(r'(\w+)="(\d+)"', labels)}
+        return {}
 
     def _asked(self, method: str, path: str, body: str | None = None) -> str:
         address = urlsplit(self.url)

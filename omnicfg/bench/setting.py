@@ -26,6 +26,7 @@ from omnicfg.serve.speech import silent_reason, speaks
 from omnicfg.serve.text_part import text_part
 
 HOST: Final = "127.0.0.1"
+_LIMITS: Final = ("max_num_seqs", "max_num_batched_tokens", "kv_cache_memory_bytes")
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,12 @@ class Subject:
         told = [self.request.plan.to_dict(), self.arm.alone, self.arm.rows, self.engine]
         plan = json.dumps(told, sort_keys=True, default=str)
         return hashlib.sha256(plan.encode()).hexdigest()[:16]
+
+    @property
+    def limits(self) -> dict[str, int | None]:
+        """How much of the first stage's server there is, as far as the plan says."""
+        stage = self.request.plan.stages[0]
+        return {name: value if isinstance(value := stage.arg(name), int) else None for name in _LIMITS}
 
     def problems(self, machine: Machine) -> Iterator[Any]:
         """Why no server could be started for it here."""

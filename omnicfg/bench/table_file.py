@@ -13,8 +13,9 @@ from omnicfg.diagnostics import Diagnostic, Severity
 from omnicfg.errors import OmnicfgError, UsageError
 from omnicfg.near import did_you_mean
 
-MAX_BYTES: Final = 1 << 20
 MAX_ROWS: Final = 2000
+_ROW_BYTES: Final = 1 << 9
+"""Of a row, on the average, at most."""
 _CELL: Final = re.compile(r'(?:"(?:[^"]|"")*"|[^,]*)(?:,|$)')
 
 T = TypeVar("T")
@@ -33,7 +34,7 @@ class Cell:
         """What is wrong with the value."""
         end = self.column + max(len(self.text), 1)
         place = (self.path, self.line, self.column, self.line, end)
-        return Diagnostic("OC000", "loads", Severity.ERROR, message, *place, help=help)
+        return Diagnostic("OC000", "table", Severity.ERROR, message, *place, help=help)
 
     def taken(self, convert: Callable[[str], T], expected: str) -> T:
         """The value that the text stands for. Raises :class:`OmnicfgError` where ``convert`` raises ``ValueError``."""
@@ -46,17 +47,20 @@ class Cell:
 Row = Mapping[str, Cell]
 
 
-def read_table(path: Path, required: Iterable[str], optional: Iterable[str]) -> Iterator[Row]:
+def read_table(
+    path: Path, required: Iterable[str], optional: Iterable[str], *, of: str = "loads", rows: int = MAX_ROWS
+) -> Iterator[Row]:
     """The rows below the header, each a mapping from column to :class:`Cell`; an empty cell is left out.
 
-    One line is one row. Raises :class:`OmnicfgError` with the place of what is wrong.
+    One line is one row; ``of`` says what the rows are, and there may be ``rows`` of them. Raises
+    :class:`OmnicfgError` with the place of what is wrong.
     """
-    lines = _lines(path)
+    lines = _lines(path, of, rows)
     if not lines:
         raise OmnicfgError([Cell("", str(path), 1, 1).error("the file is empty", "Its first line names the columns.")])
     header = _cells(lines[0], str(path), 1)
     names = [cell.text for cell in header]
-    _check_header(header, list(required), list(optional))
+    _check_header(header, list(required), list(optional), of)
     for number, line in enumerate(lines[1:], 2):
         if not line.strip() or line.startswith("#"):
             continue
@@ -75,18 +79,19 @@ def needed(row: Row, name: str) -> Cell:
     raise OmnicfgError([other.error(f"the row has no {name}")])
 
 
-def _lines(path: Path) -> list[str]:
+def _lines(path: Path, of: str, rows: int) -> list[str]:
+    most = rows * _ROW_BYTES
     try:
         with path.open("rb") as stream:
-            content = stream.read(MAX_BYTES + 1)
+            content = stream.read(most + 1)
         text = content.decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"`{path}` cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise UsageError(f"`{path}` is no text in UTF-8") from None
     lines = text.splitlines()
-    if len(content) > MAX_BYTES or len(lines) > MAX_ROWS:
-        raise UsageError(f"`{path}` is too large for a table of loads", f"At most {MAX_ROWS} lines, {MAX_BYTES} bytes.")
+    if len(content) > most or len(lines) > rows:
+        raise UsageError(f"`{path}` is too large for a table of {of}", f"At most {rows} lines, {most} bytes.")
     return lines
 
 
@@ -105,10 +110,10 @@ def _cells(line: str, path: str, number: int) -> list[Cell]:
     return cells
 
 
-def _check_header(header: list[Cell], required: list[str], optional: list[str]) -> None:
+def _check_header(header: list[Cell], required: list[str], optional: list[str], of: str) -> None:
     known = [*required, *optional]
     problems = [
-        cell.error(f"there is no column `{cell.text}` in a table of loads", did_you_mean(cell.text, known))
+        cell.error(f"there is no column `{cell.text}` in a table of {of}", did_you_mean(cell.text, known))
         for cell in header
         if cell.text not in known
     ]

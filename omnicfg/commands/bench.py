@@ -342,6 +342,7 @@ def _setup(subjects: list[Subject], loads: tuple[Load, ...], driver: str) -> dic
                 "alone": one.arm.alone,
                 "rows": one.arm.rows,
                 "plan": one.digest,
+                "limits": one.limits,
             }
             for one in subjects
         },

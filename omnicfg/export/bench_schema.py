@@ -47,6 +47,8 @@ def _arm() -> Schema:
             "alone": {"type": "boolean", "description": "The first stage alone is served."},
             "rows": {"type": "boolean", "description": "Every request asks for its hidden states."},
             "plan": _TEXT | {"description": "A digest of the plan."},
+            "limits": _map(_maybe(_COUNT))
+            | {"description": "Engine args that bound the first stage; null: vLLM's own."},
         }
     )
 
@@ -133,6 +135,7 @@ def _measurement() -> Schema:
             "preemptions": _COUNT,
             "resident_gib": _maybe(resident | {"properties": {"stage_0": _SIZE, "all": _SIZE}}),
             "cache_tokens": _maybe(_COUNT),
+            "block_tokens": _maybe(_COUNT),
             "server": _record({"start_s": _maybe(_SIZE), "log": _maybe(_TEXT), "speaks": {"type": "boolean"}}),
             "machine": _machine(),
         }

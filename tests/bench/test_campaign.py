@@ -52,7 +52,10 @@ def setup(arms: list[Subject], loads: tuple[Load, ...]) -> dict[str, Any]:
     named = ("command", "profile", "pipeline", "platform", "model", "engine", "driver")
     return {
         **dict.fromkeys(named, "x"),
-        "arms": {one.name: {"settings": [], "alone": False, "rows": False, "plan": one.digest} for one in arms},
+        "arms": {
+            one.name: {"settings": [], "alone": False, "rows": False, "plan": one.digest, "limits": one.limits}
+            for one in arms
+        },
         "loads": {load.name: load.to_dict() for load in loads},
     }
 

@@ -39,6 +39,7 @@ def test_the_cache_is_what_vllm_logged_or_its_blocks(tmp_path: Path, monkeypatch
         log.write_text("")
         assert Watch(fake.url).cache_tokens(log) == 1600
         assert Watch(fake.url).cache_tokens(None) == 1600
+        assert Watch(fake.url).block_tokens() == 16
         monkeypatch.setattr(Watch, "get", lambda _self, _path: "x 1\n")
         assert Watch(fake.url).cache_tokens(None) is None
 

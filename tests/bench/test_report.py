@@ -39,7 +39,10 @@ SETUP: dict[str, Any] = {
     "command": "omnicfg bench",
     "engine": "bundled",
     "driver": "own",
-    "arms": {name: {"settings": [f"x={name}"], "alone": False, "rows": False, "plan": name} for name in ("off", "on")},
+    "arms": {
+        name: {"settings": [f"x={name}"], "alone": False, "rows": False, "plan": name, "limits": {}}
+        for name in ("off", "on")
+    },
     "loads": {load.name: load.to_dict() for load in LOADS},
 }
 
@@ -70,6 +73,7 @@ def measurement(round_: int, arm: str, load: str, rate: float, **changes: Any) -
         "payloads": None,
         "resident_gib": {"stage_0": 5.0 + (arm == "on"), "all": 7.0},
         "cache_tokens": 767_936,
+        "block_tokens": 16,
         "server": {"start_s": 60.0, "log": "1-off-1.log", "speaks": False},
         "machine": MACHINE,
         **changes,
