@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,12 +39,18 @@ class Looked(NamedTuple):
 
     ``files`` says where every file lies that was looked at, the profile first, bases and overlays included, by the
     names that findings give them. ``whole`` are those of which nothing stayed unseen: a profile that compiles on every
-    platform, or the overlays on it, which may hide what the profile would show.
+    platform, or the overlays on it, which may hide what the profile would show. ``subject`` is what the rules saw, with
+    the plans; ``None`` where the files do not come together.
     """
 
     findings: list[Diagnostic]
     files: dict[str, Path]
     whole: tuple[str, ...] = ()
+    subject: Subject | None = None
+
+
+Look = Callable[[Looked], None]
+"""Is handed what was found in each profile, one after the other, before findings are brought together."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +119,7 @@ def check(
     policies: ProfileName | Iterable[ProfileName] = (),
     vllm_version: str | None = None,
     ready: Policies | None = None,
+    look: Look | None = None,
 ) -> Checked:
     """All that the rules and the compiler find, whoever may want it suppressed. Raises as :func:`validate` does.
 
@@ -138,6 +145,8 @@ def check(
         for profile in names:
             found = check_profile(profile, platforms, pipeline, layers, parsed, engine, model, vllm_version, asked)
             merger.add(profile, found.findings)
+            if look is not None:
+                look(found)
             files |= found.files
             shown[next(iter(found.files))] = None
             whole.update(found.whole)
@@ -200,7 +209,7 @@ def check_profile(
         found += policies.findings(subject)
     overlaid = [each.mark.file for each in profile.chain.documents if each.layer.kind is LayerKind.OVERLAY]
     whole = tuple(overlaid) or (profile.shown,)
-    return Looked(found, profile.chain.paths, whole if len(subject.plans) == len(platforms) else ())
+    return Looked(found, profile.chain.paths, whole if len(subject.plans) == len(platforms) else (), subject)
 
 
 def _refused(
@@ -210,7 +219,7 @@ def _refused(
     subject = Subject(profile, _pipeline(profile, pipeline, overrides, None, []), engine, overrides)
     places = {(each.path, each.line, each.column) for each in found}
     others = (each for each in document_rules(subject) if (each.path, each.line, each.column) not in places)
-    return Looked([*found, *others], profile.chain.paths)
+    return Looked([*found, *others], profile.chain.paths, subject=subject)
 
 
 def _untold(findings: Iterable[Diagnostic], refused: Sequence[Diagnostic]) -> list[Diagnostic]:

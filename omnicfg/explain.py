@@ -80,13 +80,13 @@ def explain(plan: Plan, key: str, before: Tree | None = None, version: str = DEF
     if node is None:
         _check_exists(plan, stage, route, version)
     if stage is None or (node is not None and plain(node) is not None):
-        return Explanation(plan, key, True, _chain(node), None, known)
+        return Explanation(plan, key, True, chain_of(node), None, known)
     null = node or _unset(before, stage.stage_id, route)
     default = _default(plan, stage, route, version)
     if default is None:
-        return Explanation(plan, key, node is not None, _chain(null), None, known)
+        return Explanation(plan, key, node is not None, chain_of(null), None, known)
     reason = why_unset(route[0], stage, plan.platform, version)
-    return Explanation(plan, key, False, _chain(over(default, null, "null leaves it to vLLM")), reason, known)
+    return Explanation(plan, key, False, chain_of(over(default, null, "null leaves it to vLLM")), reason, known)
 
 
 def _located(plan: Plan, key: str) -> tuple[StagePlan | None, tuple[str, ...]]:
@@ -106,7 +106,8 @@ def _located(plan: Plan, key: str) -> tuple[StagePlan | None, tuple[str, ...]]:
     return stage, steps[2:]
 
 
-def _chain(node: Node | None) -> tuple[Link, ...]:
+def chain_of(node: Node | None) -> tuple[Link, ...]:
+    """A value and everything it was set over or made from, the winner first; empty where there is none."""
     if node is None:
         return ()
     links = [Link(node, "wins")]

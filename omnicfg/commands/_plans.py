@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from omnicfg.catalog.upstream import deploy_schema
@@ -84,3 +84,17 @@ def vllm_version_of(asked: str | None) -> str:
     if asked is None or asked in vllm_versions():
         return asked or DEFAULT_VLLM
     raise UsageError(f"the engine args of vLLM {asked} are not shipped", f"Shipped: {', '.join(vllm_versions())}.")
+
+
+def finish_of(effective: bool, version: str | None) -> Callable[[Plan], Plan]:
+    """What `--effective` and `--vllm-version` make of a plan. Raises :class:`~omnicfg.errors.UsageError`."""
+    if not effective:
+        return lambda plan: plan
+    release = vllm_version_of(version)
+
+    def filled(plan: Plan) -> Plan:
+        from omnicfg.passes.effective import effective as fill
+
+        return fill(plan, release)
+
+    return filled

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from omnicfg.commands._options import EFFECTIVE, PIPELINE, PLATFORM, VLLM_VERSION, profile_names
-from omnicfg.commands._plans import Request, platforms_of, vllm_version_of
+from omnicfg.commands._plans import Request, finish_of, platforms_of
 from omnicfg.differences.comparison import Comparison, compare
 from omnicfg.differences.gitdiff import GitDiff, Repository, git_diff
 from omnicfg.errors import OmnicfgError, UsageError
@@ -58,7 +58,7 @@ def run(
     platforms = platforms_of(platform)
     if versions is not None:
         return _versions(versions, words, platforms, format)
-    finish = _finish(effective, vllm_version_of(vllm_version) if effective else "")
+    finish = finish_of(effective, vllm_version)
     if git:
         revision, other, paths = _revisions(words)
         found = git_diff(revision, other, paths, platforms=platforms, pipeline=pipeline, finish=finish, model=model)
@@ -69,15 +69,6 @@ def run(
     comparison = _compare(words[0], words[1], platforms, pipeline, finish, model)
     sys.stdout.write(_render(words[0], words[1], comparison, platforms, format))
     return int(comparison.differs)
-
-
-def _finish(effective: bool, version: str) -> Callable[[Plan], Plan]:
-    def finish(plan: Plan) -> Plan:
-        from omnicfg.passes.effective import effective as filled
-
-        return filled(plan, version)
-
-    return finish if effective else lambda plan: plan
 
 
 def _compare(

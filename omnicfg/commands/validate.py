@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from omnicfg.commands._baseline import baseline_of, tell_stale, written
+from omnicfg.commands._checking import (
+    BASELINE,
+    CONFIG,
+    FAIL_ON,
+    NO_CONFIG,
+    PATHS,
+    POLICIES,
+    TARGET,
+    WHERE,
+    configured_by,
+)
 from omnicfg.commands._estimates import DEVICE_MEMORY, check_device_memory, tell_estimates_of
 from omnicfg.commands._fixing import DIFF, FIX, UNSAFE, check_fixing, fixed, shown
 from omnicfg.commands._options import (
@@ -14,27 +25,16 @@ from omnicfg.commands._options import (
     OVERLAYS,
     PIPELINE,
     SETTINGS,
-    platform_names,
-    profile_names,
-    vllm_versions,
 )
 from omnicfg.commands._outputs import outputs_of, put_out
 from omnicfg.commands._plans import platforms_of
-from omnicfg.errors import UsageError
 from omnicfg.files import check_report
-from omnicfg.parser import Argument, Option
+from omnicfg.parser import Option
 from omnicfg.profile_files import profiles_in
 from omnicfg.report.formats import format_names
 
-if TYPE_CHECKING:
-    from omnicfg.findings.settings import Settings
-
 HELP = "Check profiles: files, directories, or shipped names; the current directory where none is named."
 
-PATHS = Annotated[
-    list[Path],
-    Argument("PATH", help="A file, a directory (searched for profiles) or a shipped name.", words=profile_names),
-]
 FORMATS = Annotated[
     list[str] | None,
     Option(
@@ -44,34 +44,9 @@ FORMATS = Annotated[
         words=format_names,
     ),
 ]
-POLICIES = Annotated[
-    list[Path] | None, Option("--policy", metavar="FILE", help="Policies of your own to check as well; repeatable.")
-]
-FAIL_ON = Annotated[
-    str | None,
-    Option("--fail-on", choices=("error", "warning"), help="What makes the exit code 1; else error."),
-]
-WHERE = Annotated[
-    str | None,
-    Option("--platform", metavar="P", help="cuda, npu, rocm, xpu or musa; else all.", words=platform_names),
-]
-TARGET = Annotated[
-    str | None,
-    Option(
-        "--vllm-version", metavar="V", help="Whose engine args count, where not the engine's own.", words=vllm_versions
-    ),
-]
-BASELINE = Annotated[
-    Path | None, Option("--baseline", metavar="FILE", help="Findings that this file knows do not count.")
-]
 WRITE_BASELINE = Annotated[
     Path | None, Option("--write-baseline", metavar="FILE", help="Write all findings into this file as known.")
 ]
-CONFIG = Annotated[
-    Path | None,
-    Option("--config", metavar="FILE", help="Configuration, where not the omnicfg.toml or pyproject.toml above."),
-]
-NO_CONFIG = Annotated[bool, Option("--no-config", help="Go without configuration.")]
 
 
 def run(
@@ -105,7 +80,7 @@ def run(
     from omnicfg.rule import DEFAULT_ENGINE
 
     check_device_memory(model, device_memory)
-    configured = _configured(config, no_config)
+    configured = configured_by(config, no_config)
     outputs = outputs_of(formats or ([] if diff else configured.formats or ["text"]))
     check_fixing(fix, diff, unsafe_fixes, outputs)
     platforms = platforms_of(platform or "all") if platform or not configured.platforms else configured.platforms
@@ -142,15 +117,3 @@ def run(
         names = [str(profile) for profile in profiles]
         tell_estimates_of(names, platforms, model, device_memory, pipeline, overlays, settings)
     return report.exit_code or int(differs)
-
-
-def _configured(file: Path | None, none: bool) -> Settings:
-    from omnicfg.findings.settings import Settings
-
-    if file is not None and none:
-        raise UsageError("`--config` and `--no-config` contradict each other", "Give one of them.")
-    if none:
-        return Settings()
-    from omnicfg.findings.configuration import configured
-
-    return configured(file)

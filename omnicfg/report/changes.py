@@ -36,7 +36,7 @@ def render_comparison(comparison: Comparison, platforms: Sequence[str], style: S
 
 def render_git_diff(found: GitDiff, platforms: Sequence[str], style: Style, width: int | None) -> str:
     """Every profile that differs, the changes of each, and what compiles in neither state."""
-    parts = [f"{_summary(found)}\n"]
+    parts = [f"{summary(found)}\n"]
     for each in found.profiles:
         note = _note(each)
         details = "".join(f"  {_reason(diagnostic)}\n" for diagnostic in each.reasons)
@@ -52,7 +52,8 @@ def render_git_diff(found: GitDiff, platforms: Sequence[str], style: Style, widt
     return "".join(parts)
 
 
-def _summary(found: GitDiff) -> str:
+def summary(found: GitDiff) -> str:
+    """How many profiles differ, in one sentence."""
     count = len(found.profiles)
     states = f"{found.before} to {found.after}"
     return f"{count} profile{'' if count == 1 else 's'} differ{'s' if count == 1 else ''} from {printable(states)}."
