@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Any, Final
 
 from omnicfg.bench.report import memory_of
@@ -22,13 +23,14 @@ def text(report: Mapping[str, Any], style: Style, width: int | None) -> str:
     return "\n".join([*parts, memory])
 
 
-def markdown(report: Mapping[str, Any]) -> str:
-    """The report for a review: what was measured, where and how, then the tables."""
+def markdown(report: Mapping[str, Any], pictures: Sequence[str] = ()) -> str:
+    """The report for a review: what was measured, where and how, then the tables, and pictures by their paths."""
     parts = [f"# {report['profile']}: {', '.join(report['arms'])}\n\n{_about(report)}"]
     parts += [
         f"## {_title(report, arm)}\n\n" + render_markdown(rows, _headers(report, arm)) for arm, rows in _tables(report)
     ]
     parts.append("## Memory\n\n" + render_markdown(_memory(report), _MEMORY))
+    parts += [f"![{PurePosixPath(picture).stem}]({picture})\n" for picture in pictures]
     return "\n".join(parts)
 
 

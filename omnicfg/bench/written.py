@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from omnicfg.bench import tables
 from omnicfg.bench.plots import draw
-from omnicfg.files import write_whole
+from omnicfg.files import make_directory, write_whole
 from omnicfg.report.json import dumps
 
 
 def write(folder: Path, report: Mapping[str, Any]) -> None:
-    """``report.json``, ``report.md``, and ``plots/`` where matplotlib is there to draw them."""
+    """``report.json``, ``plots/`` where matplotlib is there to draw them, and ``report.md`` that shows them."""
+    make_directory(folder)
     write_whole(folder / "report.json", dumps(report))
-    write_whole(folder / "report.md", tables.markdown(report))
+    pictures: Sequence[Path] = ()
     try:
-        draw(report, folder / "plots")
+        pictures = draw(report, folder / "plots")
     except ModuleNotFoundError as error:
         print(f"omnicfg bench: no plots without `{error.name}`: pip install 'omnicfg[bench]'", file=sys.stderr)
+    shown = [picture.relative_to(folder).as_posix() for picture in pictures if picture.suffix == ".svg"]
+    write_whole(folder / "report.md", tables.markdown(report, shown))
 
 
 def show(report: Mapping[str, Any], format: str) -> None:

@@ -71,7 +71,13 @@ DRIVER = Annotated[
     str, Option("--driver", choices=("own", "vllm-bench"), help="Who sends requests: omnicfg, or `vllm bench serve`.")
 ]
 OUT = Annotated[
-    Path, Option("--out", metavar="DIR", help="Where measurements are kept; what is there is not measured again.")
+    Path | None,
+    Option(
+        "--out",
+        metavar="DIR",
+        help="Where measurements are kept, else `bench`; what is there is not measured again. "
+        "report: where it goes, else to its measurements.",
+    ),
 ]
 SECONDS = Annotated[
     int | None,
@@ -96,7 +102,7 @@ def run(
     url: URL = None,
     api_key: API_KEY = None,
     driver: DRIVER = "own",
-    out: OUT = Path("bench"),
+    out: OUT = None,
     seconds: SECONDS = None,
     platform: PLATFORM = "cuda",
     overlays: OVERLAYS = None,
@@ -115,7 +121,7 @@ def run(
     if action == "compare":
         return _compare(things, format)
     if action == "report":
-        return _report(things, format)
+        return _report(things, out, format)
     from omnicfg.bench import setting
     from omnicfg.bench.campaign import Campaign
     from omnicfg.bench.drivers import driver as driver_of
@@ -125,6 +131,7 @@ def run(
     from omnicfg.bench.store import Store
 
     profile = _one_profile(action, things)
+    out = out or Path("bench")
     own = _own_table(quick, loads_file)
     subjects = _subjects(profile, _arms(arms, url), platform, overlays, settings, pipeline, model, engine, url)
     if subjects is None:
@@ -182,7 +189,7 @@ def _compare(names: list[str], format: str) -> int:
     return 0
 
 
-def _report(folders: list[str], format: str) -> int:
+def _report(folders: list[str], out: Path | None, format: str) -> int:
     """Makes the report of measurements anew, from another machine's too."""
     if len(folders) != 1:
         raise UsageError("`omnicfg bench report` takes one folder", "The one that `bench prefix-cache --out` wrote.")
@@ -192,7 +199,7 @@ def _report(folders: list[str], format: str) -> int:
 
     store = Store.of(Path(folders[0]))
     report = report_of(store.setup, store.measurements())
-    write(store.folder, report)
+    write(out or store.folder, report)
     show(report, format)
     return 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -230,9 +231,23 @@ def test_a_report_is_made_anew_from_measurements(
     for one in MEASURED:
         store.keep(one)
     assert run(["bench", "report", str(tmp_path / "out"), "--format", "markdown"]) == 0
-    assert capsys.readouterr().out == (tmp_path / "out/report.md").read_text()
+    page = (tmp_path / "out/report.md").read_text()
+    assert page.startswith(capsys.readouterr().out)
     told = json.loads((tmp_path / "out/report.json").read_text())
     assert told["loads"] == REPORT["loads"]
+
+
+def test_a_report_goes_where_it_is_wanted_with_its_pictures(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    store = Store.joined(tmp_path / "out", SETUP)
+    for one in MEASURED:
+        store.keep(one)
+    assert run(["bench", "report", str(tmp_path / "out"), "--out", str(tmp_path / "docs/h200")]) == 0
+    assert not (tmp_path / "out/report.md").exists()
+    page = (tmp_path / "docs/h200/report.md").read_text()
+    shown = re.findall(r"!\[(\w+)\]\((.+)\)", page)
+    assert [name for name, _ in shown] == ["ratio", "concurrency", "memory"]
+    assert all((tmp_path / "docs/h200" / path).is_file() for _, path in shown)
 
 
 @pytest.mark.parametrize("setup", [None, "{}", "[]", "{"])
