@@ -250,31 +250,28 @@ def _cost(out: Path, mode: str) -> None:
 def _predictor(out: Path, _: str) -> None:
     import torch
 
-    from omnicfg.engine.speech.predictor import TOP_K, CodePredictor, Shape
+    from omnicfg.engine.speech.kernels import TOP_K
+    from omnicfg.engine.speech.predictor import CodePredictor, Shape
 
     shape = Shape.of(QWEN3_OMNI["talker_config"]["code_predictor_config"])
     measured: dict[str, Any] = {}
     with torch.inference_mode():
-        for fused in (True, False):
-            with torch.device("cuda"):
-                torch.set_default_dtype(torch.bfloat16)
-                predictor = CodePredictor(shape)
-                torch.set_default_dtype(torch.float32)
-            for parameter in predictor.parameters():
-                torch.nn.init.normal_(parameter, std=0.02)
-            if fused:
-                predictor.compile()
-            for count in (1, 64, 8, 32) if fused else (1, 64):
-                hidden, embedded = torch.randn(2, count, shape.hidden, device="cuda", dtype=torch.bfloat16)
-                noise = torch.randn(count, shape.codebooks - 1, TOP_K, device="cuda")
-                for sampled in (None, noise):
-                    graph = _captured(lambda: predictor(hidden, embedded, sampled))  # noqa: B023
-                    ms = _milliseconds(graph)
-                    name = f"{'fused' if fused else 'unfused'} {'greedy' if sampled is None else 'sampled'} {count}"
-                    measured[name] = round(ms, 3)
-                    print(f"== {name}: {ms:.2f} ms a frame", flush=True)
-                if fused:
-                    _tell_kernels(graph)
+        with torch.device("cuda"):
+            torch.set_default_dtype(torch.bfloat16)
+            predictor = CodePredictor(shape)
+            torch.set_default_dtype(torch.float32)
+        for parameter in predictor.parameters():
+            torch.nn.init.normal_(parameter, std=0.02)
+        for count in (1, 8, 32, 64):
+            hidden, embedded = torch.randn(2, count, shape.hidden, device="cuda", dtype=torch.bfloat16)
+            noise = torch.randn(count, shape.codebooks - 1, TOP_K, device="cuda")
+            for sampled in (None, noise):
+                graph = _captured(lambda: predictor(hidden, embedded, sampled))  # noqa: B023
+                ms = _milliseconds(graph)
+                name = f"{'greedy' if sampled is None else 'sampled'} {count}"
+                measured[name] = round(ms, 3)
+                print(f"== predictor {name}: {ms:.2f} ms a frame", flush=True)
+            _tell_kernels(graph)
     Results(out).write("predictor", measured)
 
 

@@ -1,8 +1,8 @@
 """The code predictor: a small decoder that gives a frame's other codes one by one, made to run inside a CUDA graph.
 
 The same computation as transformers' ``Qwen3OmniMoeTalkerCodePredictorModelForConditionalGeneration``, whose checkpoint
-names it reads. Only its form differs: every pass is one token of fixed shape over a cache of ``codebooks`` places, so
-one compiled function serves all passes; projections that read the same input are one matrix.
+names it reads. Only its form differs: projections that read the same input are one matrix, and what lies between
+matrix products is one kernel on CUDA (:mod:`omnicfg.engine.speech.kernels`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-TOP_K, TOP_P = 50, 0.8
-"""How transformers samples these codes where it samples the first one (``Qwen3OmniMoeTalker.generate``)."""
+from omnicfg.engine.speech.kernels import add_rms, attend, gated, rms, sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +75,11 @@ class CodePredictor(nn.Module):
         self.output = weights(shape.layers, hidden, attention)
         self.gate_up = weights(shape.layers, 2 * shape.intermediate, hidden)
         self.down = weights(shape.layers, hidden, shape.intermediate)
-        places = torch.arange(shape.codebooks)
-        self.register_buffer("places", places, persistent=False)
+        places = torch.arange(shape.codebooks, dtype=torch.float32)
         frequencies = shape.theta ** (-torch.arange(0, shape.head_dim, 2, dtype=torch.float32) / shape.head_dim)
-        angles = torch.outer(places.float(), frequencies).repeat(1, 2)
+        angles = torch.outer(places, frequencies).repeat(1, 2)
         self.register_buffer("cos", angles.cos(), persistent=False)
         self.register_buffer("sin", angles.sin(), persistent=False)
-        self._pass = self._one_pass
-
-    def compile(self) -> None:
-        """Fuse each pass; the first call with a number of requests then takes seconds."""
-        self._pass = torch.compile(self._one_pass, dynamic=False, fullgraph=True)
 
     def load(self, tensors: Iterable[tuple[str, torch.Tensor]]) -> None:
         """Take the weights over, named as below ``code_predictor.``; :class:`ValueError` where names do not match."""
@@ -124,57 +117,32 @@ class CodePredictor(nn.Module):
         """
         shape, count = self.shape, hidden.shape[0]
         size = (shape.layers, 2, count, shape.codebooks, shape.kv_heads, shape.head_dim)
-        cache = torch.zeros(size, dtype=hidden.dtype, device=hidden.device)
-        self._pass(hidden, self.places[:1], cache)
-        inputs, codes = embedded, []
+        cache = torch.empty(size, dtype=hidden.dtype, device=hidden.device)
+        inputs, place, codes = torch.stack((hidden, embedded), dim=1), 0, []
         for group in range(shape.codebooks - 1):
-            state = self._pass(inputs, self.places[group + 1 : group + 2], cache)
+            state = self._pass(inputs, place, cache)[:, -1]
             logits = functional.linear(state, self.heads[group]).float()
             code = logits.argmax(-1) if noise is None else sample(logits, noise[:, group])
             codes.append(code)
-            inputs = functional.embedding(code, self.embeddings[group])
+            place += inputs.shape[1]
+            inputs = functional.embedding(code, self.embeddings[group])[:, None]
         return torch.stack(codes, dim=1)
 
-    def _one_pass(self, hidden: torch.Tensor, place: torch.Tensor, cache: torch.Tensor) -> torch.Tensor:
-        """One token of every request at ``place``; its state behind the last norm."""
-        shape, count = self.shape, hidden.shape[0]
-        attention, kv = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
-        cos, sin = self.cos[place], self.sin[place]
-        seen = (self.places <= place)[None, None, None, :]
+    def _pass(self, inputs: torch.Tensor, place: int, cache: torch.Tensor) -> torch.Tensor:
+        """The tokens ``[requests, tokens, hidden]`` from ``place`` on; their states behind the last norm."""
+        shape, (count, tokens, _) = self.shape, inputs.shape
+        residual = inputs.reshape(count * tokens, -1)
+        normed = rms(residual, self.input_norm[0], shape.epsilon)
         for layer in range(shape.layers):
-            normed = _rms(hidden, self.input_norm[layer], shape.epsilon)
-            mixed = functional.linear(normed, self.qkv[layer])
-            query, key, value = mixed.split([attention, kv, kv], dim=-1)
-            query = _rms(query.reshape(count, shape.heads, -1), self.query_norm[layer], shape.epsilon)
-            key = _rms(key.reshape(count, shape.kv_heads, -1), self.key_norm[layer], shape.epsilon)
-            cache[layer, 0].index_copy_(1, place, _turned(key, cos, sin)[:, None])
-            cache[layer, 1].index_copy_(1, place, value.reshape(count, 1, shape.kv_heads, -1))
-            read = self._attend(_turned(query, cos, sin), cache[layer, 0], cache[layer, 1], seen)
-            hidden = hidden + functional.linear(read.reshape(count, attention), self.output[layer])
-            normed = _rms(hidden, self.post_norm[layer], shape.epsilon)
-            gate, up = functional.linear(normed, self.gate_up[layer]).chunk(2, dim=-1)
-            hidden = hidden + functional.linear(functional.silu(gate) * up, self.down[layer])
-        return _rms(hidden, self.norm, shape.epsilon)
-
-    def _attend(
-        self, query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, seen: torch.Tensor
-    ) -> torch.Tensor:
-        """``[requests, heads, head_dim]``. So few places that sums fuse where a matrix product would not."""
-        shape, count = self.shape, query.shape[0]
-        grouped = query.reshape(count, shape.kv_heads, shape.heads // shape.kv_heads, 1, shape.head_dim).float()
-        keys, values = (tensor.transpose(1, 2)[:, :, None].float() for tensor in (keys, values))
-        scores = (grouped * keys).sum(-1) * shape.head_dim**-0.5
-        shares = scores.masked_fill(~seen, float("-inf")).softmax(-1)
-        return (shares[..., None] * values).sum(-2).to(query.dtype)
-
-
-def sample(logits: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
-    """One code for each row of ``logits`` among the ``TOP_K`` largest that make up ``TOP_P``; ``noise`` is Gumbel."""
-    values, places = logits.topk(min(TOP_K, logits.shape[-1]), dim=-1)
-    shares = values.softmax(-1)
-    kept = shares.cumsum(-1) - shares < TOP_P
-    scores = (values + noise[:, : values.shape[-1]]).masked_fill(~kept, float("-inf"))
-    return places.gather(-1, scores.argmax(-1, keepdim=True)).squeeze(-1)
+            mixed = functional.linear(normed, self.qkv[layer]).view(count, tokens, -1)
+            norms = (self.query_norm[layer], self.key_norm[layer])
+            read = attend(mixed, place, *cache[layer], norms, (self.cos, self.sin), shape.epsilon)
+            attended = functional.linear(read.view(count * tokens, -1), self.output[layer])
+            normed, residual = add_rms(attended, residual, self.post_norm[layer], shape.epsilon)
+            lifted = functional.linear(gated(functional.linear(normed, self.gate_up[layer])), self.down[layer])
+            following = self.input_norm[layer + 1] if layer + 1 < shape.layers else self.norm
+            normed, residual = add_rms(lifted, residual, following, shape.epsilon)
+        return normed.view(count, tokens, -1)
 
 
 def gumbel(seeds: torch.Tensor, frames: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
@@ -202,15 +170,3 @@ def _take(named: dict[str, torch.Tensor], name: str) -> torch.Tensor:
     if name not in named:
         raise ValueError(f"the checkpoint has no code_predictor.{name}")
     return named.pop(name)
-
-
-def _rms(states: torch.Tensor, weight: torch.Tensor, epsilon: float) -> torch.Tensor:
-    wide = states.float()
-    wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + epsilon)
-    return weight * wide.to(states.dtype)
-
-
-def _turned(states: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """Rotary positions: ``cos`` and ``sin`` are ``[1, head_dim]``."""
-    left, right = states.chunk(2, dim=-1)
-    return states * cos.to(states.dtype) + torch.cat((-right, left), dim=-1) * sin.to(states.dtype)

@@ -21,7 +21,8 @@ from vllm.v1.worker.gpu.sample.sampler import Sampler
 from vllm.v1.worker.gpu.states import RequestState
 
 from omnicfg.engine.speech.decoder import CONFIG_KEY
-from omnicfg.engine.speech.predictor import TOP_K, gumbel
+from omnicfg.engine.speech.kernels import TOP_K
+from omnicfg.engine.speech.predictor import gumbel
 from omnicfg.engine.speech.utterance import Utterance, of
 
 _LARGEST_GRAPH: Final = 64
@@ -130,8 +131,7 @@ class SpeechState(DefaultModelState):
         return torch.cat(parts)
 
     def capture_inner_cudagraphs(self, *_: Any, **__: Any) -> None:
-        """One graph for each power of two of requests; the predictor's passes are fused first."""
-        self._predictor.compile()
+        """One graph for each power of two of requests."""
         sizes = [2**power for power in range(_LARGEST_GRAPH.bit_length()) if 2**power < 2 * self.max_num_reqs]
         self._graphs = {size: _PredictorGraph(self, size) for size in sizes}
 
@@ -145,7 +145,7 @@ class _PredictorGraph:
         self._first = torch.zeros(size, dtype=torch.int64, device=device)
         self._noise = torch.zeros(size, shape.codebooks - 1, TOP_K, device=device) if state._sampled else None
         self._state = state
-        for _ in range(2):  # compiles, and lets libraries allocate what a capture must not see
+        for _ in range(2):  # kernels are compiled, and libraries allocate what a capture must not see
             self._run()
         torch.cuda.synchronize()
         self._graph = torch.cuda.CUDAGraph()
