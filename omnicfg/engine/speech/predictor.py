@@ -136,7 +136,8 @@ class CodePredictor(nn.Module):
         for layer in range(shape.layers):
             mixed = functional.linear(normed, self.qkv[layer]).view(count, tokens, -1)
             norms = (self.query_norm[layer], self.key_norm[layer])
-            read = attend(mixed, place, *cache[layer], norms, (self.cos, self.sin), shape.epsilon)
+            keys, values = cache[layer, 0], cache[layer, 1]
+            read = attend(mixed, place, keys, values, norms, (self.cos, self.sin), shape.epsilon)
             attended = functional.linear(read.view(count * tokens, -1), self.output[layer])
             normed, residual = add_rms(attended, residual, self.post_norm[layer], shape.epsilon)
             lifted = functional.linear(gated(functional.linear(normed, self.gate_up[layer])), self.down[layer])
