@@ -53,7 +53,12 @@ def _float(value: float) -> str:
 def _string(value: str) -> str:
     if re.match(_PLAIN, value) and value.lower() not in ("y", "n") and isinstance(read_scalar(value), str):
         return value
-    return '"' + "".join(_escaped(character) for character in value) + '"'
+    return quoted(value)
+
+
+def quoted(text: str) -> str:
+    """A text in double quotes."""
+    return '"' + "".join(_escaped(character) for character in text) + '"'
 
 
 def _escaped(character: str) -> str:

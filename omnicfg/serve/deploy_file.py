@@ -6,12 +6,13 @@ the topology or upstream's compiler adds by itself is left out, since it will be
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.plan import Plan, StagePlan
+from omnicfg.report.yaml import quoted, scalar
 from omnicfg.tree import LayerKind, Node, plain
 
 _DERIVED: Final = frozenset(
@@ -30,7 +31,29 @@ def deploy_yaml(plan: Plan) -> str:
     """The compiled profile as YAML that versions 1.1 and 1.2 of the language read alike (every string is
     quoted).
     """
-    return "".join(_block(compiled(plan), ""))
+    return text_of(escaped(compiled(plan)))
+
+
+def text_of(document: Mapping[str, Any]) -> str:
+    """A document of :func:`compiled` as such YAML; ``${...}`` in it is resolved where the file is read."""
+    return "".join(_block(document, ""))
+
+
+def escaped(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with every ``${`` of its texts as a text: they are resolved already, and OmegaConf would again."""
+    made = _escaped(document)
+    assert isinstance(made, dict)
+    return made
+
+
+def _escaped(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _escaped(child) for key, child in value.items()}
+    if isinstance(value, list):
+        return [_escaped(child) for child in value]
+    if isinstance(value, str) and "${" in value:
+        return type(value)(re.sub(r"(\\*)\$\{", r"\1\1\\${", value))
+    return value
 
 
 def compiled(plan: Plan) -> dict[str, Any]:
@@ -83,10 +106,10 @@ def _is_flat(name: str, node: Node) -> bool:
 
 
 def _block(value: Mapping[Any, Any], indent: str) -> list[str]:
-    """A block mapping, one line an entry; strings and keys in JSON's quotes."""
+    """A block mapping, one line an entry; every text that is a value in quotes."""
     lines: list[str] = []
     for key, item in value.items():
-        name = key if isinstance(key, str) and key.isidentifier() else json.dumps(key)
+        name = scalar(key)
         if isinstance(item, dict) and item:
             lines += [f"{indent}{name}:\n", *_block(item, indent + "  ")]
         elif isinstance(item, list) and item and all(isinstance(entry, dict) and entry for entry in item):
@@ -95,5 +118,13 @@ def _block(value: Mapping[Any, Any], indent: str) -> list[str]:
                 first, *rest = _block(entry, indent + "    ")
                 lines += [f"{indent}  - {first.lstrip()}", *rest]
         else:
-            lines.append(f"{indent}{name}: {json.dumps(item, ensure_ascii=False)}\n")
+            lines.append(f"{indent}{name}: {_inline(item)}\n")
     return lines
+
+
+def _inline(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{scalar(key)}: {_inline(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_inline, value)) + "]"
+    return quoted(value) if isinstance(value, str) else scalar(value)

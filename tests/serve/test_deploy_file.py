@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import omnicfg
 from omnicfg.catalog.library import library
@@ -51,6 +53,27 @@ def test_text_stays_text_for_every_yaml_reader(text: str, profile_file: WritePro
     plan = omnicfg.resolve("tiny_omni", overrides=overrides)
     again = omnicfg.resolve(profile_file(deploy_yaml(plan)))
     assert again.to_dict()["stages"][0]["extras"]["default_sampling_params"]["stop"] == text
+
+
+TEXTS = st.one_of(
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=12),
+    st.text("\\\\${}oc.env:ab,'\"# \n\t\x00\x85\u2028\ufeff-", max_size=12),
+)
+
+
+@given(TEXTS, st.sampled_from([1e-05, 1e22, float("inf"), -0.0, 10**12, True, None]))
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_every_value_stays_what_it_is(profile_file: WriteProfile, text: str, value: object) -> None:
+    plan = omnicfg.resolve("tiny_omni", overrides={"stages.0.default_sampling_params": {"stop": [text], "x": value}})
+    again = omnicfg.resolve(profile_file(deploy_yaml(plan)))
+    assert again.to_dict()["stages"][0]["extras"] == plan.to_dict()["stages"][0]["extras"]
+
+
+@pytest.mark.parametrize("key", ["on", "y", "null", "1", "a b", "\u00fcber", "a: b", "~"])
+def test_a_key_stays_text(key: str, profile_file: WriteProfile) -> None:
+    plan = omnicfg.resolve("tiny_omni", overrides={"stages.0.env": {key: "x", "nested": {key: [{key: 1}]}}})
+    again = omnicfg.resolve(profile_file(deploy_yaml(plan)))
+    assert again.to_dict()["stages"][0]["runtime"] == plan.to_dict()["stages"][0]["runtime"]
 
 
 def test_a_null_that_unsets_an_engine_arg_is_kept(profile_file: WriteProfile) -> None:
