@@ -15,7 +15,7 @@ CPU  := $(VENV)/.installed-cpu-$(KEY)
 DEV  := $(VENV)/.installed-dev-$(KEY)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast lint format venv-cpu venv-dev build constraints clean
+.PHONY: help demo test test-fast lint format docs venv-cpu venv-dev build constraints clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ lint: $(DEV) ## style and types
 format: $(DEV) ## put the source into form
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(DEV) ## the documentation as a site, in build/docs; warnings and links that lead nowhere are errors
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -c docs -d build/doctrees . build/docs
 
 venv-cpu: $(CPU) ## only install: omnicfg and vLLM's CPU build
 venv-dev: $(DEV) ## only install: omnicfg and the tools for working on it

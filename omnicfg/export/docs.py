@@ -1,4 +1,4 @@
-"""``python -m omnicfg.export.docs --out docs``: the reference pages, from the code and the data.
+"""``python -m omnicfg.export.docs --out docs``: the reference pages and the pictures, from the code and the data.
 
 Whole pages, and sections of hand-written pages between ``<!-- begin generated: NAME -->`` and
 ``<!-- end generated -->``. ``--check`` writes nothing and ends with 1 where a page is missing, stale or left over.
@@ -16,11 +16,11 @@ from typing import Final
 from omnicfg.export.docs_api import fields, functions
 from omnicfg.export.docs_cli import cli_page
 from omnicfg.export.docs_map import code_map
+from omnicfg.export.docs_pictures import pictures
 from omnicfg.export.docs_reference import profile_page, record_fields, scope_page
 from omnicfg.export.docs_rules import rule_pages
 
 _SECTIONS: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
-    "../CONTRIBUTING.md": {"map": code_map},
     "capability-records.md": {"record-fields": record_fields},
     "python-api.md": {
         "functions": functions,
@@ -35,9 +35,11 @@ def pages(folder: Path) -> dict[str, str]:
     """Page → text as it should be; hand-written pages in ``folder`` with their sections renewed."""
     made = {
         "cli.md": cli_page(),
+        "code-map.md": code_map(),
         "prefix-cache-scope.md": scope_page(),
         "profile-reference.md": profile_page(),
         **{f"{_RULES}/{name}": text for name, text in rule_pages().items()},
+        **{f"pictures/{name}": text for name, text in pictures().items()},
     }
     for name, sections in _SECTIONS.items():
         text = (folder / name).read_text(encoding="utf-8")

@@ -13,7 +13,9 @@ from omnicfg.export.docs_output import fenced, table
 
 def functions() -> str:
     """The public functions with their parameters, one a line."""
-    return fenced("py", "\n\n".join(_signature(name) for name in omnicfg.__all__ if _is_function(name)))
+    return fenced(
+        'python not-run="signatures"', "\n\n".join(_signature(name) for name in omnicfg.__all__ if _is_function(name))
+    )
 
 
 def fields(name: str) -> str:

@@ -11,15 +11,25 @@ from typing import Final
 PACKAGE: Final = Path(__file__).resolve().parents[1]
 
 
+_ABOUT: Final = """\
+# The map of the code
+
+<!-- Made by `python -m omnicfg.export.docs` from the docstrings of omnicfg/. -->
+
+Each package and module, with the first sentence of its docstring. [Contributing](../CONTRIBUTING.md) says how they go
+together and what a new one has to bring.
+"""
+
+
 def code_map() -> str:
-    """A list in Markdown, package by package. Raises ``ValueError`` for a module without a docstring."""
+    """The page ``code-map.md``, package by package. Raises ``ValueError`` for a module without a docstring."""
     packages = sorted(path.parent for path in PACKAGE.rglob("__init__.py"))
-    return "\n".join("".join(_package(folder)) for folder in packages)
+    return "\n".join([_ABOUT, *("".join(_package(folder)) for folder in packages)])
 
 
 def _package(folder: Path) -> Iterator[str]:
     name = folder.relative_to(PACKAGE.parent).as_posix()
-    yield f"**`{name}/`**: {_first_sentence(folder / '__init__.py')}\n\n"
+    yield f"## {name}/\n\n{_first_sentence(folder / '__init__.py')}\n\n"
     for path in sorted(folder.glob("*.py")):
         if path.name != "__init__.py":
             yield f"- `{path.name}`: {_first_sentence(path)}\n"

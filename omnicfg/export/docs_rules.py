@@ -120,10 +120,7 @@ def _index() -> str:
 
 
 def _refusals() -> str:
-    rows = [
-        (f'<a id="{refusal.code.lower()}"></a>[{refusal.code}]({refusal.code}.md)', name, refusal.what)
-        for name, refusal in REFUSALS.items()
-    ]
+    rows = [(f"[{refusal.code}]({refusal.code}.md)", name, refusal.what) for name, refusal in REFUSALS.items()]
     parts = [
         "# Refusals\n",
         _MADE.format(source="omnicfg/refusals.py"),

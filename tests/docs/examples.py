@@ -3,17 +3,23 @@
 Of a page's fenced blocks, in their order:
 
 ``` ```yaml title="base.yaml" ```
-    is written to that file;
+    is written to that file, whatever its language;
 ``` ```console ```
     holds lines ``$ command`` (continued by lines ``> more``), each with the output below it that it has to give,
     standard error included;
+``` ```console needs="vllm" ```
+    the same, where vLLM is installed;
+``` ```sh serves="http://127.0.0.1:8091/health" ```
+    starts a server, which has to answer there before the page goes on, and to end cleanly after the page's last block;
 ``` ```python ```
-    is a doctest.
+    is a doctest;
+``` ```sh not-run="network" ```
+    is only read (`tests.docs.reading`), for one of the reasons in :data:`NOT_RUN`.
 
-One page is one working directory: a git repository that holds a copy of the shipped profiles. Everything else in a page
-is only read, such as ``` ```sh ``` for commands that start servers.
+One page is one working directory: a git repository that holds a copy of the shipped profiles.
 
-``python -m tests.docs.examples README.md docs/*.md`` writes what the commands print now into the pages.
+``python -m tests.docs.examples README.md docs/*.md`` writes what the commands print now into the pages; ``--vllm`` runs
+those that need vLLM, too.
 """
 
 from __future__ import annotations
@@ -22,19 +28,39 @@ import contextlib
 import doctest
 import os
 import re
+import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 ROOT = Path(__file__).resolve().parents[2]
 
+# Why a block of commands is not run, in the words of `not-run="..."`.
+NOT_RUN: Final[Mapping[str, str]] = {
+    "network": "fetches packages or pages from the network",
+    "gpu": "needs GPUs, and a checkpoint of that model",
+    "server": "asks a server of the reader's, or starts one until the reader ends it",
+    "editor": "is for an editor or a shell that somebody sits in front of",
+    "place": "prints a folder of the reader's machine",
+    "measures": "measures for minutes, and prints what this machine can do",
+    "checkout": "sets up a checkout and runs its tests, as .ci/run does, or makes its data anew",
+    "signatures": "is no program but what the code declares, printed from it",
+}
+
 _FENCE = re.compile(
-    r"^(?P<indent> *)```(?P<language>\w+)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^ *```$", re.M | re.S
+    r"^(?P<indent> *)```(?P<language>\w*)(?P<attributes>(?: [a-z-]+=\"[^\"]+\")*)\n(?P<text>.*?)^ *```$", re.M | re.S
 )
+_ATTRIBUTE = re.compile(r' (?P<name>[a-z-]+)="(?P<value>[^"]+)"')
+_ANSWERS_S: Final = 300.0
+_ENDS_S: Final = 60.0
 _END = "\x1e"  # printed after each command's output
 
 
@@ -43,9 +69,18 @@ class Block:
     """A fenced block and where its text lies in the page."""
 
     language: str
-    title: str | None
+    attributes: Mapping[str, str]
     text: str
     span: tuple[int, int]
+
+    @property
+    def title(self) -> str | None:
+        """The file that the block is written to."""
+        return self.attributes.get("title")
+
+    @property
+    def needs_vllm(self) -> bool:
+        return "serves" in self.attributes or "needs" in self.attributes
 
 
 @dataclass(frozen=True)
@@ -64,8 +99,13 @@ class Command:
 def blocks(page: str) -> list[Block]:
     """The fenced blocks of a page."""
     return [
-        Block(match["language"], match["title"], match["text"], match.span("text")) for match in _FENCE.finditer(page)
+        Block(match["language"], _attributes(match["attributes"]), match["text"], match.span("text"))
+        for match in _FENCE.finditer(page)
     ]
+
+
+def _attributes(text: str) -> dict[str, str]:
+    return {match["name"]: match["value"] for match in _ATTRIBUTE.finditer(text)}
 
 
 def commands(text: str) -> list[Command]:
@@ -90,9 +130,11 @@ class Workspace:
         self.folder = folder / "work"
         self._bin = folder / "bin"
         self._bin.mkdir()
-        launcher = self._bin / "omnicfg"
-        launcher.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m omnicfg.cli "$@"\n')
-        launcher.chmod(0o755)
+        self._servers: list[subprocess.Popen[bytes]] = []
+        for name, arguments in (("omnicfg", "-m omnicfg.cli "), ("python", "")):
+            launcher = self._bin / name
+            launcher.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments}"$@"\n')
+            launcher.chmod(0o755)
         shutil.copytree(ROOT / "profiles", self.folder / "profiles")
         self.run(["git init -q .", "git add .", "git commit -q -m profiles"])
 
@@ -112,6 +154,31 @@ class Workspace:
         )
         return done.stdout.split(_END)[: len(scripts)]
 
+    def serve(self, command: str, url: str) -> None:
+        """Start a server and wait until it answers. Raises ``RuntimeError``, with its log, where it does not."""
+        log = self.folder.parent / f"server-{len(self._servers)}.log"
+        with log.open("wb") as file:
+            server = subprocess.Popen(
+                shlex.split(command, comments=True),
+                cwd=self.folder,
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+            )
+        self._servers.append(server)
+        end = time.monotonic() + _ANSWERS_S
+        while not _answers(url):
+            if server.poll() is not None or time.monotonic() > end:
+                raise RuntimeError(f"`{command}` does not answer at {url}:\n{log.read_text(errors='replace')[-4000:]}")
+            time.sleep(0.5)
+
+    def stop(self) -> list[int]:
+        """End the servers; their exit statuses."""
+        for server in self._servers:
+            server.send_signal(signal.SIGTERM)
+        return [_status(server) for server in self._servers]
+
     def _environment(self) -> dict[str, str]:
         who = {"NAME": "Example", "EMAIL": "example@example.com", "DATE": "2026-01-01T00:00:00Z"}
         return {
@@ -129,18 +196,41 @@ class Workspace:
         path.write_text(text, encoding="utf-8")
 
 
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def _status(server: subprocess.Popen[bytes]) -> int:
+    try:
+        return server.wait(_ENDS_S)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        return server.wait()
+
+
 @contextlib.contextmanager
 def workspace() -> Iterator[Workspace]:
+    """A working directory; its servers end cleanly, or ``RuntimeError`` says that they did not."""
     with tempfile.TemporaryDirectory() as folder:
-        yield Workspace(Path(folder))
+        work = Workspace(Path(folder))
+        try:
+            yield work
+        finally:
+            statuses = work.stop()
+        if any(statuses):
+            raise RuntimeError(f"servers ended with the statuses {statuses}")
 
 
-def renewed(page: str, work: Workspace) -> str:
-    """The page with the output that its commands give now."""
+def renewed(page: str, work: Workspace, *, vllm: bool = False) -> str:
+    """The page with the output that its commands give now. What needs vLLM stays as it is, unless ``vllm``."""
     made, position = "", 0
     for block in blocks(page):
         made += page[position : block.span[0]]
-        made += _renewed_block(block, work)
+        made += block.text if block.needs_vllm and not vllm else _renewed_block(block, work)
         position = block.span[1]
     return made + page[position:]
 
@@ -148,6 +238,8 @@ def renewed(page: str, work: Workspace) -> str:
 def _renewed_block(block: Block, work: Workspace) -> str:
     if block.title is not None:
         work.write(block.title, block.text)
+    if "serves" in block.attributes:
+        work.serve(block.text, block.attributes["serves"])
     if block.language != "console":
         return block.text
     shown = commands(block.text)
@@ -159,9 +251,14 @@ def _whole_line(output: str) -> str:
     return output if not output or output.endswith("\n") else f"{output}\n"
 
 
+def is_doctest(block: Block) -> bool:
+    """Whether a block is Python with its results, and no file or program."""
+    return block.language == "python" and not {"title", "not-run"} & block.attributes.keys()
+
+
 def doctest_failures(page: str, name: str, work: Workspace) -> list[str]:
     """What the doctests of a page's ``python`` blocks complain about; names carry over from block to block."""
-    text = "\n".join(block.text for block in blocks(page) if block.language == "python")
+    text = "\n".join(block.text for block in blocks(page) if is_doctest(block))
     test = doctest.DocTestParser().get_doctest(text, {}, name, name, 0)
     told: list[str] = []
     with contextlib.chdir(work.folder):
@@ -171,11 +268,12 @@ def doctest_failures(page: str, name: str, work: Workspace) -> list[str]:
 
 def main() -> None:
     """Renew the pages named on the command line."""
-    for name in sys.argv[1:]:
+    vllm = "--vllm" in sys.argv
+    for name in (word for word in sys.argv[1:] if word != "--vllm"):
         path = Path(name)
         page = path.read_text(encoding="utf-8")
         with workspace() as work:
-            new = renewed(page, work)
+            new = renewed(page, work, vllm=vllm)
         if new != page:
             path.write_text(new, encoding="utf-8")
             sys.stdout.write(f"{path}\n")

@@ -8,18 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.examples import ROOT, blocks, commands, doctest_failures, renewed, workspace
+from tests.docs.examples import ROOT, blocks, commands, doctest_failures, is_doctest, renewed, workspace
+from tests.docs.reading import complaints
 
 # Reference pages on single rules show what their exporter printed; its own test keeps them current.
 PAGES = sorted(
     [*ROOT.glob("*.md"), *(path for path in ROOT.glob("docs/**/*.md") if path.parent.name != "rules")],
     key=lambda path: path.relative_to(ROOT).as_posix(),
 )
+SERVING = [path for path in PAGES if any(block.needs_vllm for block in blocks(path.read_text(encoding="utf-8")))]
 LINKED = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 _LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (?P<text>.+)$", re.M)
-_ANCHOR = re.compile(r'<a id="(?P<id>[^"]+)">')
 
 
 def page_id(path: Path) -> str:
@@ -37,10 +38,26 @@ def test_commands_print_what_the_page_shows(path: Path) -> None:
     assert page == now, "\n".join([*changed, f"`python -m tests.docs.examples {page_id(path)}` renews it"])
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("path", SERVING, ids=page_id)
+def test_servers_answer_what_the_page_shows(path: Path) -> None:
+    pytest.importorskip("vllm")
+    page = path.read_text(encoding="utf-8")
+    with workspace() as work:
+        now = renewed(page, work, vllm=True)
+    changed = difflib.unified_diff(page.splitlines(), now.splitlines(), "shown", "answered now", lineterm="")
+    assert page == now, "\n".join([*changed, f"`python -m tests.docs.examples --vllm {page_id(path)}` renews it"])
+
+
+@pytest.mark.parametrize("path", PAGES, ids=page_id)
+def test_every_block_is_run_or_names_why_it_is_not(path: Path) -> None:
+    assert list(complaints(path.read_text(encoding="utf-8"))) == []
+
+
 @pytest.mark.parametrize("path", PAGES, ids=page_id)
 def test_python_examples_hold(path: Path) -> None:
     page = path.read_text(encoding="utf-8")
-    if not any(block.language == "python" for block in blocks(page)):
+    if not any(is_doctest(block) for block in blocks(page)):
         return
     with workspace() as work:
         assert doctest_failures(page, page_id(path), work) == []
@@ -67,10 +84,9 @@ def exists(page: Path, target: str) -> bool:
 
 
 def anchors(path: Path) -> set[str]:
-    """What a link into a page may name: headings, as GitHub names them, and anchors."""
+    """What a link into a page may name: headings, as GitHub names them."""
     page = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.S | re.M)
-    headings = {re.sub(r"[^\w\- ]", "", match["text"].lower()).replace(" ", "-") for match in _HEADING.finditer(page)}
-    return headings | {match["id"] for match in _ANCHOR.finditer(page)}
+    return {re.sub(r"[^\w\- ]", "", match["text"].lower()).replace(" ", "-") for match in _HEADING.finditer(page)}
 
 
 def test_a_block_of_commands_is_taken_apart() -> None:
