@@ -25,7 +25,7 @@ def reports(left: str, right: str) -> tuple[Report, Report]:
 
     A published set has a table a model: it is that of the other report's, or named (``h20:qwen3-omni``).
     """
-    files = {name: _read(name) for name in (left, right) if not _is_published(name)}
+    files = {name: read_report(name) for name in (left, right) if not _is_published(name)}
     sides = []
     for name, other in ((left, right), (right, left)):
         sides.append(files[name] if name in files else _published(name, files.get(other)))
@@ -50,7 +50,8 @@ def _published(name: str, other: Report | None) -> Report:
     return published.published(which, model)
 
 
-def _read(name: str) -> Report:
+def read_report(name: str) -> Report:
+    """The report of a file, or of a folder of ``bench --out``. Raises :class:`UsageError`."""
     path = Path(name) / "report.json" if Path(name).is_dir() else Path(name)
     try:
         with path.open("rb") as stream:

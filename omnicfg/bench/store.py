@@ -7,7 +7,6 @@ one of them at a time.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -75,11 +74,9 @@ class Store:
 
     def log(self, round_: int, arm: str) -> Path:
         """An empty file, where the next server of a round and an arm logs."""
-        for number in itertools.count(1):
-            path = self.folder / "logs" / f"{round_}-{arm}-{number}.log"
-            with contextlib.suppress(FileExistsError):
-                path.touch(exist_ok=False)
-                break
+        number = 1
+        while (path := self.folder / "logs" / f"{round_}-{arm}-{number}.log").exists() or not _made(path):
+            number += 1
         return path
 
     def has(self, round_: int, arm: str, load: str) -> bool:
@@ -98,6 +95,15 @@ class Store:
 
     def _path(self, round_: int, arm: str, load: str) -> Path:
         return self.folder / _MEASURED / f"{round_}-{arm}-{load}.json"
+
+
+def _made(path: Path) -> bool:
+    """Whether a file could be made that was not there."""
+    try:
+        path.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
 
 
 @contextlib.contextmanager

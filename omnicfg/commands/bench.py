@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from omnicfg.commands._options import OVERLAYS, PIPELINE, SETTINGS, profile_names
+from omnicfg.commands._simulating import CACHES, GOAL, RATE, REPLICAS, ROUTING, TRACE, simulate, write_trace
 from omnicfg.commands.serve import MODEL, PLATFORM
 from omnicfg.errors import UsageError
 from omnicfg.parser import Argument, Option
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
     from omnicfg.bench.prompts import Vocabulary
     from omnicfg.bench.setting import Subject
 
-HELP = "Measure a prefix cache, see whether it changes answers, or compare two reports."
+HELP = "Measure a prefix cache, see whether it changes answers, compare reports, or simulate replicas."
 
 _EACH: Final = 4
 """Prompts of a load that are looked at for equality."""
-_ACTIONS: Final = ("prefix-cache", "equality", "report", "compare")
+_ACTIONS: Final = ("prefix-cache", "equality", "report", "compare", "simulate", "trace")
 
 
 def load_names() -> Iterable[str]:
@@ -33,12 +34,14 @@ def load_names() -> Iterable[str]:
     return dict.fromkeys(load.name for path in tables().values() for load in read_loads(path) if load.name != WARM)
 
 
-ACTION = Annotated[str, Argument("ACTION", help="prefix-cache, equality, report, or compare.", words=lambda: _ACTIONS)]
+ACTION = Annotated[
+    str, Argument("ACTION", help="prefix-cache, equality, report, compare, simulate, or trace.", words=lambda: _ACTIONS)
+]
 THINGS = Annotated[
     list[str],
     Argument(
         "PROFILE|REPORT",
-        help="A profile; report: a folder of --out; compare: two of those, or h20, as published.",
+        help="A profile; report, simulate: a folder of --out; compare: two of those, or h20, as published.",
         words=profile_names,
     ),
 ]
@@ -109,19 +112,31 @@ def run(
     settings: SETTINGS = None,
     pipeline: PIPELINE = None,
     batch_invariant: BATCH_INVARIANT = False,
+    trace: TRACE = None,
+    replicas: REPLICAS = "1,2,4",
+    routing: ROUTING = None,
+    cache_tokens: CACHES = None,
+    ttft_ms: GOAL = 1000,
+    rate: RATE = None,
     format: FORMAT = "text",
 ) -> int:
-    """0 where all is measured, or equal; 1 where the profile has errors, requests failed, answers differ, or time was
-    up before the end.
+    """0 where all is measured, or equal; 1 where the profile has errors, requests failed, answers differ, time was
+    up before the end, or no simulated cluster reaches the goal.
     """
     if action not in _ACTIONS:
         from omnicfg.near import did_you_mean
 
         raise UsageError(f"`omnicfg bench` cannot `{action}`", did_you_mean(action, _ACTIONS))
-    if action == "compare":
-        return _compare(things, format)
-    if action == "report":
-        return _report(things, out, format)
+    served_by_none = {
+        "compare": lambda: _compare(things, format),
+        "report": lambda: _report(things, out, format),
+        "simulate": lambda: simulate(
+            things, trace, arms or (), replicas, routing, cache_tokens, ttft_ms, format, _command()
+        ),
+        "trace": lambda: _trace(things, loads, quick, loads_file, pipeline, platform, rate),
+    }
+    if action in served_by_none:
+        return served_by_none[action]()
     from omnicfg.bench import setting
     from omnicfg.bench.campaign import Campaign
     from omnicfg.bench.drivers import driver as driver_of
@@ -202,6 +217,27 @@ def _report(folders: list[str], out: Path | None, format: str) -> int:
     write(out or store.folder, report)
     show(report, format)
     return 0
+
+
+def _trace(
+    things: list[str],
+    names: list[str] | None,
+    quick: bool,
+    file: Path | None,
+    pipeline: str | None,
+    platform: str,
+    rate: float | None,
+) -> int:
+    """A trace of loads; no server is needed, and no profile where the options name a table."""
+    from omnicfg.bench.loads import chosen, shipped
+
+    table = _own_table(quick, file)
+    if not table:
+        from omnicfg.compiler import resolve
+
+        table = shipped(resolve(_one_profile("trace", things), platform=platform, pipeline=pipeline).pipeline)
+    wanted = chosen(table, [name for word in names or () for name in word.split(",")])
+    return write_trace(wanted, rate, sys.stdout.write)
 
 
 def _one_profile(action: str, things: list[str]) -> str:

@@ -31,7 +31,11 @@ _PCM16_RATE: Final = 24_000
 
 def drive(task: Task) -> dict[str, Any]:
     """Sends every prompt of the load once."""
-    prompts = prompts_of(task.load, task.vocabulary)
+    return send(task, prompts_of(task.load, task.vocabulary))
+
+
+def send(task: Task, prompts: list[Prompt]) -> dict[str, Any]:
+    """Sends these prompts, as the load is sent."""
     path, bodies = _bodies(task, prompts)
     answers, seconds = asyncio.run(_closed_loop(task, path, bodies))
     for answer, prompt in zip(answers, prompts, strict=True):
