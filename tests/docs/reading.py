@@ -30,7 +30,7 @@ DATA: Final = frozenset({"yaml", "json", "toml", "csv", "lua", "text", "xml"})
 COMMANDS: Final = frozenset({"console", "sh", "python"})
 
 _MAKE = re.compile(r"^([a-z-]+):", re.M)
-_EXTRAS = re.compile(r"^omnicfg\[(?P<names>[^\]]+)\]")
+_EXTRAS = re.compile(r"^(?:omnicfg|\.)\[(?P<names>[^\]]+)\]")
 # Words that stand for what the reader puts in.
 _LEFT_OUT: Final = "..."
 
