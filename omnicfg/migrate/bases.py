@@ -84,12 +84,12 @@ def _as_base(node: Node) -> Node:
 def _base(loaded: Profile, directory: Path, *, shipped: bool) -> Base:
     path = Path(os.path.abspath(loaded.path))  # noqa: PTH100  # a symlink is not resolved: bases are named as written
     where = Path(os.path.abspath(directory))  # noqa: PTH100
-    copied = shipped and not _same_project(path, where)
+    copied = shipped and not same_project(path, where)
     reference = f"{COPIES}/{path.name}" if copied else os.path.relpath(path, where)
     return Base(path.stem, reference, _below(load_file(path, reference)), copy=copied)
 
 
-def _same_project(path: Path, directory: Path) -> bool:
+def same_project(path: Path, directory: Path) -> bool:
     """Whether a path relative to the directory holds wherever the project is checked out."""
     root = next((place for place in (directory, *directory.parents) if (place / ".git").exists()), directory)
     return path.is_relative_to(root)
