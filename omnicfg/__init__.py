@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from omnicfg.check import validate
     from omnicfg.compiler import resolve
+    from omnicfg.confine import confined
     from omnicfg.diagnostics import Diagnostic, Severity
     from omnicfg.differences.compare import Change, diff
     from omnicfg.errors import OmnicfgError, ResolveError, ServeError, UsageError
@@ -30,6 +31,7 @@ __all__ = [
     "Severity",
     "UsageError",
     "__version__",
+    "confined",
     "diff",
     "resolve",
     "validate",
@@ -44,6 +46,7 @@ _HOMES = {
     "ServeError": "omnicfg.errors",
     "Severity": "omnicfg.diagnostics",
     "UsageError": "omnicfg.errors",
+    "confined": "omnicfg.confine",
     "diff": "omnicfg.differences.compare",
     "resolve": "omnicfg.compiler",
     "validate": "omnicfg.check",

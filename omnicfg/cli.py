@@ -52,10 +52,16 @@ def run(words: list[str]) -> int:
 
         print(f"{PROG} {__version__}")
         return 0
+    from omnicfg.commands._options import limits_of
     from omnicfg.parser import parse
 
     module = command_module(words[0])
-    return module.run(**parse(module.run, f"{PROG} {words[0]}", module.HELP, words[1:])) or 0
+    limits = limits_of(module.run)
+    given = parse(module.run, f"{PROG} {words[0]}", module.HELP, words[1:], *limits)
+    if not limits:
+        return module.run(**given) or 0
+    with limits[0](given.pop("root"), given.pop("allow_env")):
+        return module.run(**given) or 0
 
 
 def _overview() -> str:

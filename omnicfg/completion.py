@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from omnicfg.cli import command_module, command_names
+from omnicfg.commands._options import limits_of
 from omnicfg.errors import OmnicfgError
 from omnicfg.parser import Argument, Option, Parameter, parameters
 
@@ -17,9 +18,10 @@ def _possible(before: list[str], current: str) -> list[str]:
     if not before:
         return [*command_names(), "--help", "--version"]
     try:
-        declared = parameters(command_module(before[0]).run)
+        command = command_module(before[0]).run
     except OmnicfgError:
         return []
+    declared = [parameter for each in (command, *limits_of(command)) for parameter in parameters(each)]
     option = _option(before[-1], declared)
     if option is not None and not option.is_flag:
         return _words(option)

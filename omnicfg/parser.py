@@ -117,9 +117,15 @@ def _parameter(name: str, hint: Any, default: Any) -> Parameter:
     return Parameter(name, declared, typing.get_args(kind)[0] if many else kind, many, default)
 
 
-def parse(command: Callable[..., Any], prog: str, description: str, words: Sequence[str]) -> dict[str, Any]:
-    """The keyword arguments for a call of ``command``. Raises :class:`UsageError`, or exits after ``--help``."""
-    return _Parser(parameters(command), prog, description).parse(words)
+def parse(
+    command: Callable[..., Any], prog: str, description: str, words: Sequence[str], *more: Callable[..., Any]
+) -> dict[str, Any]:
+    """The keyword arguments for a call of ``command``, and those for ``more``, whose options it has besides.
+
+    Raises :class:`UsageError`, or exits after ``--help``.
+    """
+    declared = [parameter for each in (command, *more) for parameter in parameters(each)]
+    return _Parser(declared, prog, description).parse(words)
 
 
 class _Parser:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from omnicfg.confine import may_read
 from omnicfg.errors import OmnicfgError, UsageError
 from omnicfg.passes.read import MAX_BYTES, load_text, read_text
 from omnicfg.tree import Layer, LayerKind, Mapping, Node, Scalar
@@ -56,7 +57,12 @@ def _is_skipped(parent: Path, name: str) -> bool:
 
 
 def looks_like_profile(path: Path) -> bool:
-    """Whether a file has a sign of a profile; one that cannot be parsed counts if a line of it begins like one."""
+    """Whether a file has a sign of a profile; one that cannot be parsed counts if a line of it begins like one.
+
+    One that may not be read counts too: what a link of that name leads to has to be told, not passed over.
+    """
+    if not may_read(path):
+        return True
     try:
         text = load_text(path, str(path))
     except OmnicfgError:

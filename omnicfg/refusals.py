@@ -29,7 +29,7 @@ REFUSALS: dict[str, Refusal] = {
     "bad-base": Refusal("OC006", "`base_config` is not the path of a YAML file that can be read."),
     "base-cycle": Refusal("OC007", "The `base_config` chain comes back to a file that it already passed."),
     "wrong-container": Refusal("OC008", "A list stands where a mapping belongs, or a block is null or a scalar."),
-    "interpolation": Refusal("OC009", "A `${...}` expression cannot be resolved."),
+    "interpolation": Refusal("OC009", "A `${...}` expression cannot be resolved, or may not be."),
     "removed-schema": Refusal("OC010", "The profile uses the `stage_args` schema, which vLLM-Omni removed."),
     "missing-stage-id": Refusal("OC011", "A stage entry has no `stage_id`, so nothing says which stage it configures."),
     "unknown-pipeline": Refusal("OC012", "The pipeline key is not registered."),
@@ -42,6 +42,7 @@ REFUSALS: dict[str, Refusal] = {
     "bad-duplex-session": Refusal("OC019", "`duplex_session` has an unknown key or a limit that is not positive."),
     "bad-override": Refusal("OC020", "A `--set` or override names no setting, or its value cannot be read."),
     "bad-value": Refusal("OC021", "A value cannot be converted to what its setting needs."),
+    "outside-root": Refusal("OC022", "A file lies outside the directory that `--root` confines reading to."),
 }
 
 

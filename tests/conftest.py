@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -26,6 +26,15 @@ def upstream_deploy(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPa
         return deploy_files(pytestconfig.cache.mkdir("upstream") if keeps else tmp_path_factory.mktemp("upstream"))
     except UpstreamMissingError as error:
         pytest.fail(str(error), pytrace=False)
+
+
+@pytest.fixture
+def environment_allowed() -> Iterator[None]:
+    """Profiles may use every variable of the environment, as vLLM-Omni lets them."""
+    from omnicfg.confine import confined
+
+    with confined(allow_env=["*"]):
+        yield
 
 
 @pytest.fixture

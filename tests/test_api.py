@@ -43,6 +43,7 @@ def test_the_public_names() -> None:
         "Severity",
         "UsageError",
         "__version__",
+        "confined",
         "diff",
         "resolve",
         "validate",

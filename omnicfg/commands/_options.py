@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from omnicfg.parser import Argument, Option
+from omnicfg.parser import Argument, Option, parameters
 
 
 def profile_names() -> Iterable[str]:
@@ -64,6 +65,13 @@ SETTINGS = Annotated[
     list[str] | None,
     Option("--set", metavar="KEY=VALUE", help="One value, such as stages.0.max_num_seqs=8; repeatable."),
 ]
+ROOT = Annotated[
+    Path | None, Option("--root", metavar="DIR", help="Read no profile, base or configuration outside this directory.")
+]
+ALLOW_ENV = Annotated[
+    list[str] | None,
+    Option("--allow-env", metavar="NAME", help="A variable that profiles may use in ${oc.env:NAME}; repeatable."),
+]
 EFFECTIVE = Annotated[bool, Option("--effective", help="Fill in vLLM's own defaults for what is unset.")]
 VLLM_VERSION = Annotated[
     str | None,
@@ -73,3 +81,16 @@ ENGINE = Annotated[
     str | None,
     Option("--engine", choices=("vllm-omni", "bundled"), help="The engine that the profile is for; else vllm-omni."),
 ]
+
+
+def reading(root: ROOT = None, allow_env: ALLOW_ENV = None) -> AbstractContextManager[None]:
+    """What profiles may reach: options of every command that takes profiles, and the context that it runs in."""
+    from omnicfg.confine import confined
+
+    return confined(root, allow_env or ())
+
+
+def limits_of(command: Callable[..., Any]) -> list[Callable[..., AbstractContextManager[None]]]:
+    """:func:`reading`, for a command that reads profiles it is told; nothing for others."""
+    told = any(each.name == "overlays" or each.declared.words is profile_names for each in parameters(command))
+    return [reading] if told else []

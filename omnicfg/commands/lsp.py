@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 
+from omnicfg.commands._options import ALLOW_ENV, ROOT, reading
 from omnicfg.errors import UsageError
 
 HELP = "Serve an editor over the Language Server Protocol, on standard input and output."
 
 
-def run() -> int:
+def run(root: ROOT = None, allow_env: ALLOW_ENV = None) -> int:
     """Runs until the editor closes the stream or says ``exit``."""
     try:
         from omnicfg.lsp.server import create
@@ -21,5 +22,6 @@ def run() -> int:
         ) from None
     if sys.stdin.isatty():
         raise UsageError("`omnicfg lsp` speaks to an editor, not to a terminal", "docs/editors.md sets editors up.")
-    create().start_io()
+    with reading(root, allow_env):
+        create().start_io()
     return 0

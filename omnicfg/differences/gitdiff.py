@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final, Literal
 
 from omnicfg.compiler import Profile, compile_profile, load_file, pipeline_of
+from omnicfg.confine import copied, may_read
 from omnicfg.diagnostics import Diagnostic
 from omnicfg.differences.comparison import Comparison, compare
 from omnicfg.errors import ResolveError, UsageError
@@ -409,15 +410,20 @@ def _snapshot(repository: Repository, commit: str | None) -> Iterator[Snapshot]:
         return
     with tempfile.TemporaryDirectory(prefix="omnicfg-") as folder:
         root = Path(folder).resolve()
-        yield Snapshot(root, _digests(root, _unpack(repository, commit, root)))
+        with copied(repository.root, root):
+            yield Snapshot(root, _digests(root, _unpack(repository, commit, root)))
 
 
 def _digests(root: Path, names: Sequence[str]) -> dict[str, str]:
-    """A digest of what each file holds; of a symbolic link, of what it leads to."""
+    """A digest of what each file holds; of a symbolic link, of what it leads to. Empty where it may not be read."""
     try:
-        return {name: hashlib.sha256((root / name).read_bytes()).hexdigest() for name in names}
+        return {name: _digest(root / name) if may_read(root / name) else "" for name in names}
     except OSError as error:
         raise UsageError(f"the files of the repository cannot be read: {error}") from None
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _leads_inside(link: Path, root: Path) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from omnicfg.cli import PROG, command_module, command_names
+from omnicfg.commands._options import limits_of
 from omnicfg.export.docs_output import fenced, table
 from omnicfg.parser import Argument, Option, Parameter, parameters
 
@@ -34,7 +35,7 @@ def _module_help(name: str) -> str:
 
 def _command(name: str) -> str:
     module = command_module(name)
-    declared = parameters(module.run)
+    declared = [parameter for each in (module.run, *limits_of(module.run)) for parameter in parameters(each)]
     arguments = [parameter for parameter in declared if isinstance(parameter.declared, Argument)]
     options = [parameter for parameter in declared if isinstance(parameter.declared, Option)]
     usage = [PROG, name, *map(_argument_usage, arguments), *(["[OPTION]..."] if options else [])]

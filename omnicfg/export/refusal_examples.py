@@ -62,7 +62,7 @@ EXAMPLES: Final[Mapping[str, Example]] = {
     ),
     "interpolation": Example(
         f"{_STAGES}  - stage_id: 0\n    max_num_seqs: ${{oc.env:MAX_NUM_SEQS}}\n",
-        "Resolves such expressions through OmegaConf, and fails where OmegaConf does.",
+        "Takes in whatever variable of its environment a profile names, and fails where there is none.",
     ),
     "removed-schema": Example(
         "stage_args:\n  - stage_id: 0\n    engine_args: {max_num_seqs: 8}\n", "Refuses it as well."
@@ -97,5 +97,10 @@ EXAMPLES: Final[Mapping[str, Example]] = {
     ),
     "bad-value": Example(
         f"{_STAGES}  - stage_id: 0\n    num_replicas: two\n", "Fails with a bare `ValueError` that names no file."
+    ),
+    "outside-root": Example(
+        "base_config: ../secrets.yaml\n",
+        "Reads whatever file a `base_config` names.",
+        command=("validate", PROFILE, "--root", "."),
     ),
 }

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from omnicfg.catalog.library import library
+from omnicfg.confine import require_readable
 from omnicfg.diagnostics import Diagnostic, Severity
 from omnicfg.errors import OmnicfgError, UsageError
 from omnicfg.files import check_writable, write_whole
@@ -113,6 +114,7 @@ def _is_gone(name: str, file: Path) -> bool:
 
 
 def _parsed(file: Path) -> Any:
+    require_readable(file)
     try:
         with file.open("rb") as stream:
             raw = stream.read(MAX_BYTES + 1)

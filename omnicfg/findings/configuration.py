@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.catalog.vllm_args import vllm_versions
+from omnicfg.confine import may_read, require_readable
 from omnicfg.diagnostics import Diagnostic, Severity
 from omnicfg.errors import OmnicfgError, UsageError
 from omnicfg.files import current_folder, relative_to_here
@@ -70,7 +71,7 @@ def configured(file: Path | None = None, folder: Path | None = None) -> Settings
 
 
 def _nearest(folder: Path) -> _Found | None:
-    for above in (folder, *folder.parents):
+    for above in filter(may_read, (folder, *folder.parents)):
         for name in NAMES:
             path = above / name
             if os.path.isfile(path):  # noqa: PTH113  # false, where Path raises: no permission
@@ -95,6 +96,7 @@ def _in(file: Path) -> _Found | None:
 
 
 def _text(file: Path) -> str:
+    require_readable(file)
     try:
         with file.open("rb") as stream:
             raw = stream.read(MAX_BYTES + 1)

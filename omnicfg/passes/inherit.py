@@ -16,6 +16,7 @@ from typing import Final
 
 from omnicfg.buffers import text_of
 from omnicfg.catalog.upstream import deploy_schema
+from omnicfg.confine import may_read, root_shown
 from omnicfg.passes.interpolate import interpolate
 from omnicfg.passes.read import read_file
 from omnicfg.refusals import refuse
@@ -85,7 +86,15 @@ def _base_path(path: Path, shown: str, base: Node) -> tuple[Path, str]:
             f"`base_config: {value}` is not a YAML file",
             _shipped_hint(value, shown) or "Name a .yaml file.",
         )
-    return path.parent / value, os.path.normpath(Path(shown).parent / value)
+    found = path.parent / value
+    if not may_read(found):
+        refuse(
+            "outside-root",
+            base.mark,
+            f"the base `{value}` lies outside `--root {root_shown()}`",
+            "Keep the bases below the root, or name a wider one.",
+        )
+    return found, os.path.normpath(Path(shown).parent / value)
 
 
 def _check_base(base: Node, path: Path) -> None:

@@ -11,6 +11,7 @@ import os
 import re
 from typing import Final
 
+from omnicfg.confine import may_use
 from omnicfg.passes.read import MAX_BYTES, MAX_DEPTH
 from omnicfg.refusals import refuse
 from omnicfg.tree import Mapping, Mark, Node, Route, Scalar, Sequence, grow, leaves, plain
@@ -69,6 +70,19 @@ def _check_form(leaf: Scalar) -> None:
             leaf.mark,
             "this `${...}` expression is not one that a profile may have",
             "Write `${key.of.this.file}`, `${oc.env:NAME}`, `${oc.env:NAME,default}` or `${oc.decode:${oc.env:NAME}}`.",
+        )
+    _check_variables(leaf)
+
+
+def _check_variables(leaf: Scalar) -> None:
+    """What the environment holds is nobody's business who merely writes a profile; a default does not change that."""
+    barred = [name for name in re.findall(_ENVIRONMENT, leaf.value) if not may_use(name)]
+    if barred:
+        refuse(
+            "interpolation",
+            leaf.mark,
+            f"the expression uses the environment variable `{barred[0]}`, which is not allowed",
+            f"Where the profile may know it, allow it: `--allow-env {barred[0]}`.",
         )
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from omnicfg.buffers import in_use, text_of
+from omnicfg.confine import may_read, root_shown
 from omnicfg.refusals import refuse
 from omnicfg.tree import Layer, Mapping, Mark, Node, Scalar, Sequence
 
@@ -77,6 +78,13 @@ def read_file(path: Path, layer: Layer, shown: str | None = None) -> Mapping:
 def load_text(path: Path, shown: str) -> str:
     """The text of a regular UTF-8 file of bounded size; anything else is refused before it is read."""
     mark = Mark(shown)
+    if not may_read(path):
+        refuse(
+            "outside-root",
+            mark,
+            f"{shown} lies outside `--root {root_shown()}`",
+            "Name a wider root, or a file below it.",
+        )
     given = text_of(path)
     if given is not None:
         if len(given) > MAX_BYTES:

@@ -34,7 +34,10 @@ REFUSED = {
 }
 """The files whose pipelines vLLM-Omni no longer has; every other one migrates."""
 
-pytestmark = pytest.mark.filterwarnings("ignore:In the sequence")  # OmegaConf, of an empty default of a variable
+pytestmark = [
+    pytest.mark.usefixtures("environment_allowed"),
+    pytest.mark.filterwarnings("ignore:In the sequence"),  # OmegaConf, of an empty default of a variable
+]
 
 
 def report(path: Path, target: Path) -> Iterator[str]:

@@ -15,6 +15,8 @@ from tests.fuzz.harness import time_limit
 from tests.fuzz.mutate import mutate
 from tests.migrate import files
 
+pytestmark = pytest.mark.usefixtures("environment_allowed")
+
 ROUNDS = 150
 
 

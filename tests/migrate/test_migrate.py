@@ -15,6 +15,8 @@ from omnicfg.plan import StagePlan
 from tests.conftest import WriteProfile
 from tests.migrate import files
 
+pytestmark = pytest.mark.usefixtures("environment_allowed")
+
 
 def fates(done: Migration) -> dict[str, Outcome]:
     return {outcome.path: outcome for outcome in done.outcomes if outcome.setting is not None}

@@ -19,6 +19,8 @@ from .cases import Case, generate
 from .encoding import canonical, encode
 from .traps import Trap, traps
 
+pytestmark = pytest.mark.usefixtures("environment_allowed")
+
 HERE: Final = Path(__file__).parent
 PLATFORMS: Final = ("cuda", "npu", "rocm", "xpu", "musa")
 FILES: Final = sorted(path.stem for path in (HERE / "expected").glob("*.json"))

@@ -12,6 +12,8 @@ from omnicfg.secrets import redacted
 from omnicfg.tree import Scalar, plain
 from tests.passes.trees import tree_of
 
+pytestmark = pytest.mark.usefixtures("environment_allowed")
+
 STAGES = "stages:\n  - stage_id: 0\n    x: "
 
 

@@ -22,6 +22,8 @@ from omnicfg.rule import all_platforms
 from tests.conftest import WriteProfile
 from tests.parity.traps import Trap, traps
 
+pytestmark = pytest.mark.usefixtures("environment_allowed")
+
 TABLE = Path(__file__).with_name("trap_findings.txt")
 TRAPS = {trap.name: trap for trap in traps()}
 
