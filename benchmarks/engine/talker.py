@@ -153,7 +153,7 @@ def _parity(out: Path, mode: str) -> None:
         "attention_backend": "TRITON_ATTN",
     }
     engine_args |= {"enforce_eager": True} if mode == "eager" else {}
-    engine_args |= {"num_gpu_blocks_override": 36, "block_size": 16} if mode == "few" else {}
+    engine_args |= {"num_gpu_blocks_override": 20, "block_size": 16} if mode == "few" else {}
     executor = make("vllm-codec-talker", _options(out, engine_args=engine_args))
     expected: Codes = json.loads((out / "reference.json").read_text())
     everyone = list(range(1, 9))

@@ -80,7 +80,7 @@ def sample(logits: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
     """One code for each row of ``logits`` among the ``TOP_K`` largest that make up ``TOP_P``; ``noise`` (``[rows,
     TOP_K]``) is Gumbel.
     """
-    values, places = logits.topk(min(TOP_K, logits.shape[-1]), dim=-1)
+    values, places = logits.topk(min(TOP_K, logits.shape[-1]), dim=-1, sorted=not logits.is_cuda)
     if not values.is_cuda:
         return _chosen_plainly(values, places, noise)
     codes = torch.empty_like(places[:, 0])
@@ -98,7 +98,9 @@ def _chosen_plainly(values: torch.Tensor, places: torch.Tensor, noise: torch.Ten
 def _choose(values: torch.Tensor, places: torch.Tensor, noise: torch.Tensor, codes: torch.Tensor) -> None:
     count = values.shape[1]
     block = triton.next_power_of_2(count)
-    _choose_kernel[(len(codes),)](values, places, noise, codes, noise.stride(0), COUNT=count, BLOCK=block, TOP_P=TOP_P)
+    _choose_kernel[(len(codes),)](
+        values, places, noise, codes, noise.stride(0), COUNT=count, BLOCK=block, TOP_P=TOP_P, num_warps=1
+    )
 
 
 def _attend_plainly(
@@ -164,6 +166,7 @@ def _attend_fused(
         HEADS=heads,
         KV_HEADS=kv_heads,
         WIDTH=width,
+        num_warps=1,  # sums then need no barrier
     )
     return read
 
@@ -254,14 +257,20 @@ if triton is not None:
     def _choose_kernel(  # type: ignore[no-untyped-def]
         values, places, noise, codes, noise_stride, COUNT: tl.constexpr, BLOCK: tl.constexpr, TOP_P: tl.constexpr
     ):
-        """One row of ``COUNT`` values in falling order."""
+        """One row of ``COUNT`` values in any order; noise goes by rank."""
         row = tl.program_id(0).to(tl.int64)
         columns = tl.arange(0, BLOCK)
         inside = columns < COUNT
-        value = tl.load(values + row * COUNT + columns, mask=inside, other=float("-inf"))
-        shares = tl.exp(value - tl.max(value, 0))
-        shares = shares / tl.sum(shares, 0)
-        kept = inside & (tl.cumsum(shares, 0) - shares < TOP_P)
-        scores = value + tl.load(noise + row * noise_stride + columns, mask=inside, other=0.0)
+        start = values + row * COUNT
+        value = tl.load(start + columns, mask=inside, other=float("-inf"))
+        again = tl.load(start + columns[:, None], mask=columns[:, None] < COUNT, other=float("-inf"))
+        before = (again > value[None, :]) | ((again == value[None, :]) & (columns[:, None] < columns[None, :]))
+        before = before & (columns[:, None] < COUNT)
+        highest = tl.max(value, 0)
+        total = tl.sum(tl.exp(value - highest), 0)
+        shares_before = tl.sum(tl.where(before, tl.exp(again - highest), 0.0), 0) / total
+        rank = tl.sum(before.to(tl.int32), 0)
+        kept = inside & (shares_before < TOP_P)
+        scores = value + tl.load(noise + row * noise_stride + rank, mask=inside, other=0.0)
         best = tl.argmax(tl.where(kept, scores, float("-inf")), 0)
         tl.store(codes + row, tl.load(places + row * COUNT + best))

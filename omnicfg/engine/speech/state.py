@@ -25,6 +25,8 @@ from omnicfg.engine.speech.kernels import TOP_K
 from omnicfg.engine.speech.predictor import gumbel
 from omnicfg.engine.speech.utterance import Utterance, of
 
+_SMALLEST_GRAPH: Final = 8
+"""Matrix products of fewer rows take longer."""
 _LARGEST_GRAPH: Final = 64
 
 
@@ -132,7 +134,8 @@ class SpeechState(DefaultModelState):
 
     def capture_inner_cudagraphs(self, *_: Any, **__: Any) -> None:
         """One graph for each power of two of requests."""
-        sizes = [2**power for power in range(_LARGEST_GRAPH.bit_length()) if 2**power < 2 * self.max_num_reqs]
+        powers = range(_SMALLEST_GRAPH.bit_length() - 1, _LARGEST_GRAPH.bit_length())
+        sizes = [2**power for power in powers if 2 ** (power - 1) < max(self.max_num_reqs, _SMALLEST_GRAPH)]
         self._graphs = {size: _PredictorGraph(self, size) for size in sizes}
 
 

@@ -36,7 +36,8 @@ assert place == places
 values, order = torch.randn(200, 90).topk(kernels.TOP_K)
 noise = torch.randn(200, 3, kernels.TOP_K)
 codes = torch.zeros(200, dtype=torch.int64)
-kernels._choose(values, order, noise[:, 1], codes)
+mixed = torch.randperm(kernels.TOP_K)
+kernels._choose(values[:, mixed].contiguous(), order[:, mixed].contiguous(), noise[:, 1], codes)
 assert torch.equal(codes, kernels._chosen_plainly(values, order, noise[:, 1]))
 assert len(codes.unique()) > 20
 print("equal")
