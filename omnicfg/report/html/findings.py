@@ -1,0 +1,150 @@
+"""The findings of a report as HTML: by file, each with the line that it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Final
+from xml.etree.ElementTree import Element
+
+from omnicfg.diagnostics import Diagnostic, summarize
+from omnicfg.report.html.elements import Child, element
+from omnicfg.report.source import Line, Sources
+from omnicfg.report.terminal import one_line
+
+MAX_FINDINGS: Final = 2000
+_OPEN: Final = 12
+_LONGEST: Final = 200
+_CUT: Final = "…"
+
+
+def findings_section(findings: Sequence[Diagnostic]) -> Element:
+    """Every finding, worst files first; a report with very many of them names the rest by number."""
+    if not findings:
+        return element(
+            "section",
+            _heading(),
+            element("p", "No findings.", class_="empty"),
+            id="findings",
+            aria_labelledby="h-findings",
+        )
+    sources = Sources()
+    numbered = list(enumerate(findings))[:MAX_FINDINGS]
+    files = [(path, list(group)) for path, group in groupby(numbered, key=lambda each: each[1].path)]
+    files.sort(key=lambda each: min(finding.severity.rank for _, finding in each[1]))
+    left = len(findings) - len(numbered)
+    return element(
+        "section",
+        _heading(),
+        _severities(findings),
+        [_file(path, group, sources, is_open=len(findings) <= _OPEN) for path, group in files],
+        element("p", f"{left} more are not shown; `omnicfg validate` tells them all.", class_="more") if left else None,
+        element("p", "Nothing here fits the search.", class_="nothing", hidden=True),
+        id="findings",
+        aria_labelledby="h-findings",
+    )
+
+
+def _heading() -> Element:
+    return element("h2", "Findings", id="h-findings")
+
+
+def _severities(findings: Sequence[Diagnostic]) -> Element:
+    chips = [
+        element(
+            "button",
+            element("span", str(count), class_="count"),
+            f" {severity}{'' if count == 1 else 's'}",
+            type="button",
+            class_=f"chip {severity}",
+            data_severity=severity,
+            aria_pressed="true",
+        )
+        for severity, count in summarize(findings).items()
+        if count
+    ]
+    return element("div", chips, class_="chips", role="group", aria_label="Show findings of these severities")
+
+
+def _file(path: str, group: Sequence[tuple[int, Diagnostic]], sources: Sources, *, is_open: bool) -> Element:
+    counts = summarize(finding for _, finding in group)
+    badges = [badge(severity, count) for severity, count in counts.items() if count]
+    return element(
+        "details",
+        element("summary", element("code", one_line(path) or "(no file)", class_="path"), " ", badges),
+        element("ul", [_finding(number, finding, sources) for number, finding in group], class_="findings"),
+        class_="file",
+        open=is_open or bool(counts["error"]),
+    )
+
+
+def badge(severity: str, count: int) -> Element:
+    """How many findings of a severity there are, in words for whoever does not see colours."""
+    return element("span", f"{count} {severity}{'' if count == 1 else 's'}", class_=f"badge {severity}")
+
+
+def _finding(number: int, finding: Diagnostic, sources: Sources) -> Element:
+    place = f"{finding.line}:{finding.column}" if finding.column else str(finding.line or "")
+    severity = finding.severity.value
+    return element(
+        "li",
+        element(
+            "p",
+            element("span", severity, class_=f"badge {severity}"),
+            " ",
+            element("a", finding.code, href=finding.url, class_="code", rel="noreferrer"),
+            " ",
+            element("span", one_line(finding.message), class_="message"),
+            class_="headline",
+        ),
+        _excerpt(finding, sources),
+        element("dl", list(_details(finding, place)), class_="details"),
+        id=f"f{number}",
+        class_=f"finding {severity}",
+        data_severity=severity,
+        tabindex="-1",
+    )
+
+
+def _details(finding: Diagnostic, place: str) -> Iterator[Child]:
+    if place:
+        yield _detail("line", element("code", place))
+    if finding.platform:
+        yield _detail("on", finding.platform.replace(",", ", "))
+    if finding.help:
+        yield _detail("help", one_line(finding.help))
+    if finding.fix is not None:
+        told = "" if finding.fix.safe else " (changes what runs: --unsafe-fixes)"
+        yield _detail("fix", f"{one_line(finding.fix.title)}{told}")
+
+
+def _detail(name: str, value: Child) -> Iterable[Child]:
+    return element("div", element("dt", name), element("dd", value))
+
+
+def _excerpt(finding: Diagnostic, sources: Sources) -> Element | None:
+    """The line that a finding is about, with the part that it marks."""
+    line = sources.line(finding.path, finding.line) if finding.line and finding.column else None
+    if line is None:
+        return None
+    before, marked, after = _parts(line, finding)
+    return element("pre", element("code", before, element("mark", marked) if marked else None, after), class_="excerpt")
+
+
+def _parts(line: Line, finding: Diagnostic) -> tuple[str, str, str]:
+    """The line before, at and after the columns that a finding marks; what is far from them is cut off."""
+    start = finding.column - 1
+    is_whole = finding.end_line > finding.line
+    end = len(line.pieces) if is_whole else max(finding.end_column - 1, finding.column)
+    texts = ["", "", ""]
+    for first, last, text in line.pieces:
+        part = 0 if last <= start else 1 if first < end or is_whole else 2
+        texts[part] += text
+    before, marked, after = texts
+    if len(before) > _LONGEST:
+        before = _CUT + before[-_LONGEST // 2 :]
+    return before, _shortened(marked), _shortened(after)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST // 2] + _CUT
