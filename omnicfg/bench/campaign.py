@@ -117,14 +117,13 @@ class Campaign:
             return
         request = subject.request_on(free_port(HOST))
         launch = subject.launch(request, this_machine(), self._speaks(subject))
-        name = str(request.plan.stages[0].arg("served_model_name") or request.model_name)
         log = self.store.log(session.round, subject.name)
         told, address = self._where(session), Address.of(HOST, request.port)
 
         def waiting(seconds: float) -> None:
             self.progress.status(f"{told}: starting the server, {seconds:.0f} s")
 
-        with started(launch, address, name, log, waiting) as server:
+        with started(launch, address, log, waiting) as server:
             socket = subject.socket(request)
             if socket is None:
                 yield server

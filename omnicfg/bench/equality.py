@@ -104,13 +104,12 @@ class Equality:
         launch = subject.launch(request, machine, way == "speech")
         if self.batch_invariant:
             launch = replace(launch, env={**launch.env, **BATCH_INVARIANT})
-        name = str(request.plan.stages[0].arg("served_model_name") or request.model_name)
         log = self.logs / f"equality-{way}-{subject.name}.log"
         told = f"{subject.name}, answers in {way}"
         socket = rows_socket(request) if subject.engine == "bundled" and way == "text" else None
         seed = None if machine.serves_on_cpu else SEED
         with (
-            started(launch, Address.of(HOST, request.port), name, log, self._waiting(told)) as server,
+            started(launch, Address.of(HOST, request.port), log, self._waiting(told)) as server,
             _consumer(socket) as rows,
         ):
             for number, question in enumerate(self.questions, 1):

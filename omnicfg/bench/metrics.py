@@ -17,9 +17,11 @@ QUERIES: Final = "vllm:prefix_cache_queries_total"
 HITS: Final = "vllm:prefix_cache_hits_total"
 PREEMPTIONS: Final = "vllm:num_preemptions_total"
 _SAMPLE: Final = re.compile(r"^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)", re.MULTILINE)
-_STAGE_0: Final = re.compile(r"VLLM::(EngineCore|Worker)")
+_STAGE_0: Final = re.compile(r"VLLM::(EngineCore|Worker|StageEngineCoreProc_stage0_)")
+_LATER: Final = re.compile(r'(?:^|,)stage="[^0]')
+"""A sample of a later stage: vLLM-Omni labels them all, in the order of the pipeline."""
 _CACHE: Final = "vllm:cache_config_info"
-_LOGGED: Final = re.compile(r"KV cache size: ([\d,]+) tokens")
+_LOGGED: Final = re.compile(r"^(?!.*StageEngineCoreProc_stage[1-9]).*KV cache size: ([\d,]+) tokens", re.MULTILINE)
 
 
 class Watch:
@@ -47,9 +49,11 @@ class Watch:
             ) from None
 
     def counters(self) -> dict[str, float]:
-        """Every sample, summed over its labels."""
+        """Every sample of the first stage, summed over its labels."""
         counters: dict[str, float] = {}
-        for name, _, value in _SAMPLE.findall(self.get("/metrics")):
+        for name, labels, value in _SAMPLE.findall(self.get("/metrics")):
+            if _LATER.search(labels):
+                continue
             counters[name] = counters.get(name, 0.0) + float(value)
         return counters
 
@@ -68,7 +72,7 @@ class Watch:
     def _cache(self) -> dict[str, int]:
         """What the server tells of its KV cache, as far as it is numbers."""
         for name, labels, _ in _SAMPLE.findall(self.get("/metrics")):
-            if name == _CACHE:
+            if name == _CACHE and not _LATER.search(labels):
                 return {label: int(value) for label, value in re.findall(r'(\w+)="(\d+)"', labels)}
         return {}
 
@@ -96,8 +100,8 @@ class Watch:
 def resident(session: int) -> dict[str, float]:
     """GiB of VmRSS: of stage 0's own processes, and of all of the server's.
 
-    vLLM titles its processes; the engine core and its workers are the first stage's. Where it has none of them, stage 0
-    is left out.
+    vLLM titles its processes: the engine core and its workers are the first stage's, and vLLM-Omni's engine core says
+    whose it is. Where there is none of them, stage 0 is left out.
     """
     of_stage, of_all, found = 0.0, 0.0, False
     for pid in session_members(session):

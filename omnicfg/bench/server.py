@@ -45,9 +45,7 @@ class Server:
 
 
 @contextlib.contextmanager
-def started(
-    launch: Launch, address: Address, model: str, log: Path, waiting: Callable[[float], None]
-) -> Iterator[Server]:
+def started(launch: Launch, address: Address, log: Path, waiting: Callable[[float], None]) -> Iterator[Server]:
     """The launch, once it answers; at the end nothing of it is left. ``waiting`` is told the seconds so far.
 
     Raises :class:`ServeError` with the end of its log where it does not come to answer.
@@ -71,7 +69,8 @@ def started(
         try:
             _wait(process, address, log, began, waiting)
             grace_s = _STOP_S
-            yield Server(Watch(address.url), model, round(time.monotonic() - began, 1), process.pid, log)
+            watch = Watch(address.url)
+            yield Server(watch, watch.model(), round(time.monotonic() - began, 1), process.pid, log)
         finally:
             _stop(process, grace_s)
 

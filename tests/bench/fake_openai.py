@@ -3,7 +3,8 @@
 ``fake_openai.py PORT [BEHAVIOUR...]``. It answers with as many tokens as are asked for, at once; prompt tokens count as
 queries and those of a prompt's known beginning as hits. Behaviours: ``off`` (no cache), ``short`` (one token too few),
 ``refuses`` (every third request), ``dies`` (at the tenth request), ``breaks-off`` (in the middle of every answer),
-``never-ready``, ``dies-early``, ``errs`` (in the last token of an answer that is not streamed).
+``never-ready``, ``dies-early``, ``errs`` (in the last token of an answer that is not streamed), ``omni`` (labels its
+samples by stage, as vLLM-Omni does, and counts for a later stage too).
 """
 
 from __future__ import annotations
@@ -21,6 +22,12 @@ METRICS = """\
 vllm:prefix_cache_queries_total{{engine="0"}} {queries}.0
 vllm:prefix_cache_hits_total{{engine="0"}} {hits}.0
 vllm:cache_config_info{{block_size="16",engine="0",num_gpu_blocks="100"}} 1.0
+"""
+OMNI = """\
+vllm:prefix_cache_queries_total{{model_name="fake",stage="0",replica="0"}} {queries}.0
+vllm:prefix_cache_queries_total{{model_name="fake",stage="1",replica="0"}} 1e6
+vllm:prefix_cache_hits_total{{model_name="fake",stage="0",replica="0"}} {hits}.0
+vllm:prefix_cache_hits_total{{model_name="fake",stage="1",replica="0"}} {later}.0
 """
 
 
@@ -71,7 +78,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif self.path != "/metrics":
             self._send(404, b"there is nothing")
         else:
-            self._send(200, METRICS.format(queries=self.server.queries, hits=self.server.hits).encode())
+            told = OMNI if "omni" in self.server.behaviours else METRICS
+            known = {"queries": self.server.queries, "hits": self.server.hits, "later": 7 * self.server.queries}
+            self._send(200, told.format(**known).encode())
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

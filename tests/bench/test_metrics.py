@@ -44,6 +44,22 @@ def test_the_cache_is_what_vllm_logged_or_its_blocks(tmp_path: Path, monkeypatch
         assert Watch(fake.url).cache_tokens(None) is None
 
 
+def test_of_several_stages_the_first_one_counts(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text(
+        "(StageEngineCoreProc_stage0_replica0 pid=1) INFO GPU KV cache size: 500,000 tokens\n"
+        "(StageEngineCoreProc_stage1_replica0 pid=2) INFO GPU KV cache size: 70,000 tokens\n"
+    )
+    with FakeOpenAI(behaviours=frozenset({"omni"})) as fake:
+        fake.count([1] * 40)
+        fake.count([1] * 40)
+        assert Watch(fake.url).counters() == {
+            "vllm:prefix_cache_queries_total": 80,
+            "vllm:prefix_cache_hits_total": 32,
+        }
+        assert Watch(fake.url).cache_tokens(log) == 500_000
+
+
 def test_a_server_that_does_not_answer_is_told() -> None:
     with FakeOpenAI() as fake, pytest.raises(ServeError, match="answers 404"):
         Watch(fake.url).get("/nothing")
