@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Final
@@ -39,9 +40,9 @@ class Machine:
         return self.vllm.cpu if self.vllm else not self.gpus
 
 
-def this_machine() -> Machine:
-    """The machine that omnicfg runs on."""
-    gpus = _nvidia_gpus()
+def this_machine(devices: Sequence[str] | None = None) -> Machine:
+    """The machine that omnicfg runs on; ``devices`` are the names of its NVIDIA devices, where they are known."""
+    gpus = _nvidia_gpus() if devices is None else list(devices)
     visible = _visible(len(gpus))
     names = tuple(gpus[int(device)] if device.isdecimal() else device for device in visible)
     return Machine(installed_vllm(), _version("vllm-omni"), names, visible)

@@ -34,6 +34,11 @@ def refusals(request: Request) -> Iterator[Diagnostic]:
 
 def problems(request: Request, machine: Machine) -> Iterator[Diagnostic]:
     """vLLM-Omni is not installed here, or is of another version than the profile was compiled for."""
+    yield from version_problems(machine)
+
+
+def version_problems(machine: Machine) -> Iterator[Diagnostic]:
+    """The same, whatever is to be served."""
     if machine.vllm_omni is None:
         yield problem(
             "vLLM-Omni is not installed in this environment",

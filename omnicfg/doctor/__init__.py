@@ -1,0 +1,1 @@
+"""What this machine can serve, what it lacks for it, and how to get that."""
