@@ -18,7 +18,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,11 +38,12 @@ from vllm.logger import init_logger
 from omnicfg.engine.metrics import BYTES, CACHE_BYTES, DROPPED, ROWS, WAITED, PayloadMetrics, PayloadStats, Tally
 from omnicfg.engine.paged_rows import PagedRows
 from omnicfg.engine.spec import CONFIG_KEY, REQUEST_FLAG, PayloadRows, socket_path
-from omnicfg.engine.transport import RowLayout, RowSender, Slot, rows_message
+from omnicfg.engine.transport import Media, RowLayout, RowSender, Slot, rows_message
 
 if TYPE_CHECKING:
     from vllm.distributed.kv_transfer.kv_connector.v1.metrics import KVConnectorPromMetrics, KVConnectorStats
     from vllm.forward_context import ForwardContext
+    from vllm.multimodal.inputs import MultiModalFeatureSpec
     from vllm.v1.core.kv_cache_manager import KVCacheBlocks
     from vllm.v1.core.sched.output import SchedulerOutput
     from vllm.v1.kv_cache_interface import KVCacheConfig
@@ -59,13 +60,17 @@ _STEPS_PER_RING = 4  # of computed rows; a step that hits brings more
 
 @dataclass(slots=True)
 class Span:
-    """Rows of the tokens ``start`` to ``stop`` of a request; ``blocks`` hold them, in order."""
+    """Rows of the tokens ``start`` to ``stop`` of a request; ``blocks`` hold them, in order.
+
+    The first span of a request brings the ``media`` of its prompt.
+    """
 
     request: str
     key: str | None
     start: int
     stop: int
     blocks: list[int]
+    media: tuple[Media, ...] = ()
 
 
 @dataclass(slots=True)
@@ -84,6 +89,7 @@ class StepOrders(KVConnectorMetadata):
 @dataclass(slots=True)
 class _Wanted:
     key: str | None
+    media: tuple[Media, ...] = ()
     ordered: int = 0
     table: list[int] = field(default_factory=list)
 
@@ -96,14 +102,14 @@ class OrderBook:
         self._wanted: dict[str, _Wanted] = {}
         self._finished: list[tuple[str, str | None, int, str]] = []
 
-    def open(self, request: str, flag: Any) -> None:
+    def open(self, request: str, flag: Any, media: tuple[Media, ...] = ()) -> None:
         """Note a new request; ``flag`` is what its ``kv_transfer_params`` say. Never raises: it comes from a
         client.
         """
         if not flag:
             return
         key = flag if isinstance(flag, str) and len(flag) <= KEY_LIMIT else None
-        self._wanted[request] = _Wanted(key)
+        self._wanted[request] = _Wanted(key, media)
 
     def close(self, request: str, tokens: int, reason: str) -> int | None:
         """Note a request's end; the number of tokens whose rows were ordered, ``None`` if its rows are not
@@ -150,7 +156,8 @@ class OrderBook:
     def _add_span(self, spans: list[Span], request: str, wanted: _Wanted, stop: int) -> None:
         if stop > wanted.ordered:
             first, last = wanted.ordered // self._block_size, -(-stop // self._block_size)
-            spans.append(Span(request, wanted.key, wanted.ordered, stop, wanted.table[first:last]))
+            media = wanted.media if wanted.ordered == 0 else ()
+            spans.append(Span(request, wanted.key, wanted.ordered, stop, wanted.table[first:last], media))
             wanted.ordered = stop
 
     def _fresh_blocks(self, step: SchedulerOutput) -> set[int]:
@@ -272,6 +279,7 @@ class Shipper:
         self._outbox.put(None)
 
     def _copy_all(self, job: _Job) -> None:
+        media = {span.request: span.media for span in job.spans if span.media}
         for message, slots in _messages(job.spans, self._block_size, self._most):
             size = len(slots) * self._token_bytes
             rows = len(slots) * self._cache.shape[1]
@@ -282,7 +290,8 @@ class Shipper:
             job.copied = self._copy(slots, slot, job.ready)
             self._tally.add(ROWS, rows)
             self._tally.add(BYTES, size)
-            self._outbox.put((job.copied, rows_message(message), slot))
+            begun = {request: media[request] for request, _, start, _ in message if start == 0 and request in media}
+            self._outbox.put((job.copied, rows_message(message, media=begun), slot))
 
     def _copy(self, slots: np.ndarray, slot: Slot, ready: torch.cuda.Event | None) -> torch.cuda.Event | None:
         target = self._ring[slot.offset : slot.offset + slot.size].view(self._cache.dtype)
@@ -331,6 +340,7 @@ class PayloadConnector(KVConnectorBase_V1, SupportsHMA):
             )
         self._block_size = groups[0].kv_cache_spec.block_size
         self._book = OrderBook(self._block_size)
+        self._measures: Mapping[str, Sequence[str]] = self._kv_transfer_config.get_from_extra_config("measures", {})
         self._shipper: Shipper | None = None
         self._tally = Tally()
 
@@ -360,7 +370,8 @@ class PayloadConnector(KVConnectorBase_V1, SupportsHMA):
     # -- the scheduler's half --
 
     def on_new_request(self, request: Request) -> None:
-        self._book.open(request.request_id, (request.kv_transfer_params or {}).get(REQUEST_FLAG))
+        flag = (request.kv_transfer_params or {}).get(REQUEST_FLAG)
+        self._book.open(request.request_id, flag, tuple(media_of(request.mm_features, self._measures)) if flag else ())
 
     def build_connector_meta(self, scheduler_output: SchedulerOutput) -> StepOrders:
         return self._book.order(scheduler_output)
@@ -442,6 +453,18 @@ class PayloadConnector(KVConnectorBase_V1, SupportsHMA):
         sender = RowSender(Path(path), layout, int(extra("ring_bytes", fitting)), float(extra("stall_seconds", 10.0)))
         logger.info("Payload rows %s, %d B per token, at %s", payload.names, layout.token_bytes, path)
         return sender
+
+
+def media_of(features: Iterable[MultiModalFeatureSpec], measures: Mapping[str, Sequence[str]]) -> Iterator[Media]:
+    """The media of a request; each of ``measures`` is what the first of these fields that its processor gave says."""
+    for feature in features:
+        given = feature.data or {}
+        told = {
+            name: [float(number) for number in given[present[0]].data.flatten().tolist()]
+            for name, fields in measures.items()
+            if (present := [field for field in fields if field in given])
+        }
+        yield Media(feature.modality, feature.mm_position.offset, feature.mm_position.length, told)
 
 
 def _progress(step: SchedulerOutput) -> Iterator[tuple[str, int, int]]:

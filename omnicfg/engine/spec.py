@@ -13,7 +13,7 @@ table, and a multimodal position's comes from the encoder's output.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 ARCHITECTURE_PREFIX = "Payload"
@@ -44,10 +44,13 @@ class Refusal:
 class PayloadRows:
     """The rows kept for every token: residual streams ``layers`` (ascending), then the ``final`` hidden
     state.
+
+    ``measures`` are told of the prompt's media beside them: names, and the fields of the processor that say each.
     """
 
     layers: tuple[int, ...]
     final: bool
+    measures: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if not self.layers and not self.final:
@@ -81,7 +84,8 @@ class PayloadRows:
             raise EngineSpecError(f"{where}: layers must be layer numbers or `{FINAL}`, not {listed!r}")
         depth = text_config(hf_config).get("num_hidden_layers")
         layers = [layer for layer in listed if layer not in {FINAL, depth}]
-        return cls(tuple(layers), final=len(layers) < len(listed))
+        measures = {name: tuple(fields) for name, fields in record.get("measures", {}).items()}
+        return cls(tuple(layers), final=len(layers) < len(listed), measures=measures)
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
@@ -126,6 +130,8 @@ def rows_engine_args(
     overrides = dict(_mapping(engine_args, "hf_overrides"))
     overrides["architectures"] = [payload_architecture(name) for name in _architectures(hf_config, engine_args)]
     extra: dict[str, Any] = {"socket": socket}
+    if payload.measures:
+        extra["measures"] = {name: list(fields) for name, fields in payload.measures.items()}
     if (replicas := data_parallel_size(engine_args)) > 1:
         extra["replicas"] = replicas
     if ring_bytes is not None:

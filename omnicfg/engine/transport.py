@@ -17,6 +17,7 @@ Linux only (``memfd_create``, ``SCM_RIGHTS``). Standard library only.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import mmap
 import os
@@ -58,11 +59,25 @@ class RowLayout:
 
 
 @dataclass(frozen=True, slots=True)
+class Media:
+    """A picture, sound or video of a prompt: the ``count`` tokens from ``start`` on stand for it.
+
+    ``measures`` are what its processor told of it, under the names that the model's record gives them.
+    """
+
+    modality: str
+    start: int
+    count: int
+    measures: Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True, slots=True)
 class Rows:
     """Rows of ``count`` tokens of one request, from position ``start``: shape ``[count, names, width]``, C
     order.
 
-    ``data`` points into the ring: it is valid until the next message is asked for.
+    ``data`` points into the ring: it is valid until the next message is asked for. A request's first rows bring the
+    ``media`` of its prompt.
     """
 
     request: str
@@ -70,6 +85,7 @@ class Rows:
     start: int
     count: int
     data: memoryview
+    media: tuple[Media, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,10 +311,11 @@ class RowReceiver:
         messages: list[Rows] = []
         position, token_bytes = frame.get("offset", 0), self.layout.token_bytes
         ring = memoryview(self._ring)
+        media = {request: tuple(Media(*one) for one in items) for request, items in frame.get("media", {}).items()}
         for request, key, start, count in frame.get("rows", ()):
             view = ring[position : position + count * token_bytes]
             self._views.append(view)
-            messages.append(Rows(request, key, start, count, view))
+            messages.append(Rows(request, key, start, count, view, media.get(request, ()) if start == 0 else ()))
             position += count * token_bytes
         return messages
 
@@ -406,11 +423,13 @@ class _Partial:
 def rows_message(
     rows: Sequence[tuple[str, str | None, int, int]],
     finished: Sequence[tuple[str, str | None, int, str]] = (),
+    media: Mapping[str, Sequence[Media]] | None = None,
 ) -> dict[str, Any]:
     """A message's body: ``rows`` are (request, key, start, count), in the order in which they lie in the
-    slot.
+    slot; ``media`` those of the requests whose first rows are among them.
     """
-    return {"rows": rows, "finished": finished}
+    described = {request: [dataclasses.astuple(one) for one in items] for request, items in (media or {}).items()}
+    return {"rows": rows, "finished": finished, **({"media": described} if described else {})}
 
 
 def _aligned(size: int) -> int:

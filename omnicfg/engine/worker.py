@@ -221,8 +221,14 @@ class Worker:
         """What the executor is to do with a message; its rows are copied, since the ring's room is given back."""
         key = message.key or message.request
         if isinstance(message, Rows):
-            rows, start = _array(bytes(message.data), layout), message.start
-            return lambda: self._executor.rows(key, start, rows)
+            rows, start, media = _array(bytes(message.data), layout), message.start, message.media
+
+            def deliver() -> None:
+                if media:
+                    self._executor.media(key, media)
+                self._executor.rows(key, start, rows)
+
+            return deliver
         tokens = message.tokens
         return lambda: self._executor.rows_end(key, tokens)
 

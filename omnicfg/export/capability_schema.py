@@ -197,9 +197,14 @@ def _payload() -> Schema:
         ),
         "positions": {"enum": ["all", "multimodal", "reply"]}
         | _told("Whose rows are read: every token's, those of media in the prompt, or those of the reply."),
+        "measures": {"type": "object", "additionalProperties": _set_of(_TEXT), "minProperties": 1}
+        | _told(
+            "What the next stage has to know of pictures, sounds and videos in the prompt: a name, and the fields of "
+            "the model's processor in vLLM of which one says it."
+        ),
         "source": _ref("source"),
     }
-    required = [name for name in properties if name != "layers_from"]
+    required = [name for name in properties if name not in {"layers_from", "measures"}]
     return _block(properties, required=required) | _told("The hidden-state rows of this stage that the next one reads.")
 
 

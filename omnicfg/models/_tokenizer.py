@@ -14,6 +14,16 @@ VISION_START, VISION_END = "<|vision_start|>", "<|vision_end|>"
 IMAGE, VIDEO, AUDIO = "<|image_pad|>", "<|video_pad|>", "<|audio_pad|>"
 AUDIO_START, AUDIO_END = "<|audio_start|>", "<|audio_end|>"
 SPEECH_PAD, SPEECH_START, SPEECH_END = "<tts_pad>", "<tts_text_bos>", "<tts_text_eod>"
+MEDIA_TOKENS = {
+    "image_token": IMAGE,
+    "audio_token": AUDIO,
+    "video_token": VIDEO,
+    "vision_bos_token": VISION_START,
+    "vision_eos_token": VISION_END,
+    "audio_bos_token": AUDIO_START,
+    "audio_eos_token": AUDIO_END,
+}
+"""What transformers' ``Qwen3OmniMoeProcessor`` asks its tokenizer for."""
 SPECIAL_TOKENS = (
     END_OF_TEXT,
     TURN_START,
@@ -38,7 +48,17 @@ CHAT_TEMPLATE = """\
 {%- if message.content is string -%}
 {{ message.content }}
 {%- else -%}
-{%- for part in message.content if part.type == 'text' -%}{{ part.text }}{%- endfor -%}
+{%- for part in message.content -%}
+{%- if part.type == 'text' -%}
+{{ part.text }}
+{%- elif part.type in ('image', 'image_url') -%}
+{{ '<|vision_start|><|image_pad|><|vision_end|>' }}
+{%- elif part.type in ('video', 'video_url') -%}
+{{ '<|vision_start|><|video_pad|><|vision_end|>' }}
+{%- elif part.type in ('audio', 'audio_url', 'input_audio') -%}
+{{ '<|audio_start|><|audio_pad|><|audio_end|>' }}
+{%- endif -%}
+{%- endfor -%}
 {%- endif -%}
 {{ '<|im_end|>\\n' }}
 {%- endfor -%}
@@ -121,5 +141,6 @@ def _tokenizer_config() -> dict[str, Any]:
         "eos_token": TURN_END,
         "pad_token": END_OF_TEXT,
         "additional_special_tokens": [token for token in SPECIAL_TOKENS if token not in {END_OF_TEXT, TURN_END}],
+        "extra_special_tokens": MEDIA_TOKENS,
         "model_max_length": 8192,
     }

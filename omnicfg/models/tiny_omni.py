@@ -10,6 +10,7 @@ then on, carries a mark in one channel, and the head of the end code looks at th
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,7 +40,7 @@ from omnicfg.models._tokenizer import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-VERSION = 2
+VERSION = 3
 
 SEED = 20260401
 CONTEXT = 8192
@@ -61,8 +62,18 @@ ENCODER_HEADS = 2
 CONVOLUTIONS = 8
 MEL_BINS = 128
 VISION_LAYERS = 2
+DEEPSTACK = (1,)
+"""Layers of the vision encoder whose output goes into the Thinker's first layers, below the accepted one."""
 PATCH = 16
+MERGED = 2
+"""Patches along each side of the square that becomes one token."""
 VISION_POSITIONS = 64
+FRAMES_MERGED = 2
+POSITIONS_PER_SECOND = 13
+MOST_PIXELS = 512 * 512
+SAMPLE_RATE = 16_000
+MOST_SECONDS = 30
+HOP = 160
 
 TALKER_HIDDEN = 128
 TALKER_LAYERS = 2
@@ -108,9 +119,11 @@ Shape = tuple[int, ...]
 
 
 def write(directory: Path) -> None:
-    """Writes the checkpoint: configuration, tokenizer, chat template, sampling defaults and weights."""
+    """Writes the checkpoint: configuration, processors, tokenizer, chat template, sampling defaults and weights."""
     write_json(directory / "config.json", config())
     write_json(directory / "generation_config.json", generation_config())
+    write_json(directory / "preprocessor_config.json", processors())
+    write_json(directory / "video_preprocessor_config.json", _video_processor())
     write_tokenizer(directory, VOCABULARY)
     save(directory / "model.safetensors", ((name, tensor(name, shape)) for name, shape in parameters()))
 
@@ -175,6 +188,41 @@ def generation_config() -> dict[str, Any]:
     }
 
 
+def processors() -> dict[str, Any]:
+    """The checkpoint's ``preprocessor_config.json``: how pictures become patches and sounds become mel frames."""
+    return {
+        "processor_class": "Qwen3OmniMoeProcessor",
+        "image_processor_type": "Qwen2VLImageProcessor",
+        **_patches(),
+        "feature_extractor_type": "WhisperFeatureExtractor",
+        "feature_size": MEL_BINS,
+        "sampling_rate": SAMPLE_RATE,
+        "hop_length": HOP,
+        "n_fft": 400,
+        "chunk_length": MOST_SECONDS,
+        "n_samples": MOST_SECONDS * SAMPLE_RATE,
+        "nb_max_frames": MOST_SECONDS * SAMPLE_RATE // HOP,
+        "padding_side": "right",
+        "padding_value": 0.0,
+        "return_attention_mask": True,
+    }
+
+
+def _video_processor() -> dict[str, Any]:
+    return {"video_processor_type": "Qwen2VLVideoProcessor", **_patches()}
+
+
+def _patches() -> dict[str, Any]:
+    return {
+        "patch_size": PATCH,
+        "merge_size": MERGED,
+        "temporal_patch_size": FRAMES_MERGED,
+        "size": {"shortest_edge": (PATCH * MERGED) ** 2, "longest_edge": MOST_PIXELS},
+        "image_mean": [0.5, 0.5, 0.5],
+        "image_std": [0.5, 0.5, 0.5],
+    }
+
+
 def token(name: str) -> int:
     """The id of a special token or a role."""
     return special_token_id(name, VOCABULARY)
@@ -198,6 +246,7 @@ def _thinker_config() -> dict[str, Any]:
         "vision_start_token_id": token(VISION_START),
         "vision_end_token_id": token(VISION_END),
         "user_token_id": token(ROLES[1]),
+        "position_id_per_seconds": POSITIONS_PER_SECOND,
         "text_config": text_config(),
         "audio_config": {
             "model_type": "qwen3_omni_moe_audio_encoder",
@@ -217,8 +266,12 @@ def _thinker_config() -> dict[str, Any]:
             "intermediate_size": 2 * ENCODER_WIDTH,
             "out_hidden_size": HIDDEN,
             "patch_size": PATCH,
+            "spatial_merge_size": MERGED,
+            "temporal_patch_size": FRAMES_MERGED,
             "num_position_embeddings": VISION_POSITIONS,
-            "deepstack_visual_indexes": list(range(VISION_LAYERS)),
+            "image_size": PATCH * math.isqrt(VISION_POSITIONS),
+            "apply_vit_abs_pos_embed": True,
+            "deepstack_visual_indexes": list(DEEPSTACK),
         },
     }
 
@@ -239,7 +292,8 @@ def _talker_config() -> dict[str, Any]:
         "accept_hidden_layer": ACCEPTED_LAYER,
         "thinker_hidden_size": HIDDEN,
         "num_code_groups": CODEBOOKS,
-        "spatial_merge_size": 2,
+        "spatial_merge_size": MERGED,
+        "position_id_per_seconds": POSITIONS_PER_SECOND,
         "audio_token_id": token(AUDIO),
         "image_token_id": token(IMAGE),
         "video_token_id": token(VIDEO),
@@ -354,7 +408,7 @@ def _vision_parameters() -> Iterator[tuple[str, Shape]]:
         yield from _with_bias(f"{block}.attn.proj", (width, width))
         yield from _with_bias(f"{block}.mlp.linear_fc1", (2 * width, width))
         yield from _with_bias(f"{block}.mlp.linear_fc2", (width, 2 * width))
-    for merger, normed in (("merger", width), *((f"merger_list.{number}", merged) for number in range(VISION_LAYERS))):
+    for merger, normed in (("merger", width), *((f"merger_list.{number}", merged) for number in range(len(DEEPSTACK)))):
         yield from _with_bias(f"{tower}.{merger}.ln_q", (normed,))
         yield from _with_bias(f"{tower}.{merger}.mlp.0", (merged, merged))
         yield from _with_bias(f"{tower}.{merger}.mlp.2", (HIDDEN, merged))

@@ -15,7 +15,7 @@ from omnicfg.models.tiny_omni import EXPERTS, VOCABULARY
 
 __all__ = ["EXPERTS", "VERSION", "VOCABULARY", "config", "write"]
 
-VERSION = 1
+VERSION = 2
 
 
 def write(directory: Path) -> None:

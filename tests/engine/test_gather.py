@@ -15,13 +15,15 @@ pytestmark = pytest.mark.slow  # importing vLLM takes ten seconds
 
 import torch  # noqa: E402
 
-from omnicfg.engine.gather import OrderBook, Shipper, Span, StepOrders  # noqa: E402
+from omnicfg.engine.gather import OrderBook, Shipper, Span, StepOrders, media_of  # noqa: E402
 from omnicfg.engine.metrics import BYTES, DROPPED, ROWS, Tally  # noqa: E402
 from omnicfg.engine.transport import (  # noqa: E402
     Finished,
+    Media,
     PayloadAssembler,
     RowLayout,
     RowReceiver,
+    Rows,
     RowSender,
 )
 
@@ -47,6 +49,14 @@ def step(tables: dict[str, list[int]], new: dict[str, tuple[int, int]], running:
         preempted_req_ids=set(),
         num_scheduled_tokens={name: count for name, (_, count) in {**new, **running}.items()},
         kv_connector_block_state=SimpleNamespace(resolve_block_ids=lambda name: (tables[name],)),
+    )
+
+
+def feature(modality: str, start: int, count: int, **fields: Any) -> Any:
+    """Of vLLM: a picture or sound of a prompt, and what its processor gave."""
+    data = {name: SimpleNamespace(data=torch.tensor(value)) for name, value in fields.items()}
+    return SimpleNamespace(
+        modality=modality, data=data, mm_position=SimpleNamespace(offset=start, length=count), identifier="x"
     )
 
 
@@ -110,6 +120,31 @@ def test_a_request_that_lost_its_blocks_is_named() -> None:
     assert book.order(taken).released == ["a"]
     book.close("b", 5, "stop")
     assert book.order(step({}, {}, {})).released == ["b"]
+
+
+def test_the_first_rows_bring_the_media_of_the_prompt() -> None:
+    book = OrderBook(BLOCK)
+    picture = Media("image", 1, 2, {"grid": [1.0, 2.0, 4.0]})
+    book.open("a", True, (picture,))
+    first = book.order(step({"a": [3, 5]}, {"a": (0, 4)}, {}))
+    second = book.order(step({"a": [3, 5]}, {}, {"a": (4, 4)}))
+    assert [span.media for span in (*first.new, *second.new)] == [(picture,), ()]
+
+
+def test_of_media_is_told_what_the_record_asks_for() -> None:
+    measures = {"grid": ["image_grid_thw", "video_grid_thw"], "seconds": ["second_per_grid_ts"]}
+    features = [
+        feature("image", 4, 15, image_grid_thw=[1, 6, 10], pixel_values=[[0.5]]),
+        feature("video", 30, 8, video_grid_thw=[2, 4, 4], second_per_grid_ts=2.0),
+        feature("audio", 50, 13, audio_feature_lengths=100),
+    ]
+    assert list(media_of(features, measures)) == [
+        Media("image", 4, 15, {"grid": [1.0, 6.0, 10.0]}),
+        Media("video", 30, 8, {"grid": [2.0, 4.0, 4.0], "seconds": [2.0]}),
+        Media("audio", 50, 13, {}),
+    ]
+    [nothing] = media_of([SimpleNamespace(**{**vars(features[0]), "data": None})], measures)
+    assert nothing.measures == {}, "what another process keeps is not known here"
 
 
 def test_nobody_asked_so_nothing_is_ordered() -> None:
@@ -195,6 +230,14 @@ def test_rows_are_gathered_by_block_table(wire: Wire, cache: torch.Tensor) -> No
     assert (request, start) == ("a", 2)
     places = [(5, 2), (5, 3), (3, 0), (3, 1), (3, 2), (3, 3), (8, 0)]
     assert torch.equal(rows, torch.stack([token(cache, *place) for place in places]))
+
+
+def test_a_message_with_a_requests_first_rows_has_its_media(wire: Wire) -> None:
+    sound = Media("audio", 0, 3, {})
+    wire.shipper.begin()
+    wire.shipper.ship(StepOrders(new=[Span("a", None, 0, 4, [3], (sound,)), Span("b", None, 4, 8, [2])]))
+    messages = wire.receiver.receive() or ()
+    assert [message.media for message in messages if isinstance(message, Rows)] == [(sound,), ()]
 
 
 def test_a_steps_requests_share_a_message(wire: Wire, cache: torch.Tensor) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from omnicfg.engine.stages import Chunk, Ended, RequestError, StageOptions
-from omnicfg.engine.transport import Finished, Message, RowLayout, RowReceiver, RowSender, rows_message
+from omnicfg.engine.transport import Finished, Media, Message, RowLayout, RowReceiver, RowSender, rows_message
 from omnicfg.engine.worker import Job, Worker
 
 np = pytest.importorskip("numpy")
@@ -34,6 +34,7 @@ class Doubler:
         self.total: dict[str, int] = {}
         self.credits: list[tuple[str, int]] = []
         self.texts: list[tuple[str, list[int], bool, bool]] = []
+        self.seen: list[tuple[str, tuple[Media, ...]]] = []
 
     def facts(self) -> dict[str, Any]:
         return {"factor": 2}
@@ -45,6 +46,9 @@ class Doubler:
 
     def text(self, key: str, ids: Sequence[int], *, prompt: bool, last: bool) -> None:
         self.texts.append((key, list(ids), prompt, last))
+
+    def media(self, key: str, media: Sequence[Media]) -> None:
+        self.seen.append((key, tuple(media)))
 
     def rows(self, key: str, start: int, rows: Any) -> None:
         if key in self.open_keys:
@@ -119,12 +123,12 @@ class Rig:
             pass
         return event
 
-    def send(self, key: str, start: int, rows: list[list[int]]) -> None:
+    def send(self, key: str, start: int, rows: list[list[int]], media: tuple[Media, ...] = ()) -> None:
         data = np.array(rows, dtype=np.int32).tobytes()
         slot = self.sender.reserve(len(data))
         assert slot is not None
         self.sender.buffer[slot.offset : slot.offset + len(data)] = data
-        self.sender.publish(rows_message([(key, key, start, len(rows))]), slot)
+        self.sender.publish(rows_message([(key, key, start, len(rows))], media={key: media}), slot)
 
     def end(self, key: str, count: int) -> None:
         self.sender.publish(rows_message((), [(key, key, count, "stop")]))
@@ -177,6 +181,16 @@ def test_what_the_front_says_reaches_the_executor(rig: Rig) -> None:
     assert rig.executor.texts == [("a", [1, 2], True, False)]
     assert rig.executor.credits == [("a", 7)]
     assert list(rig.executor.open_keys) == ["b"]
+
+
+def test_media_come_before_the_first_rows(rig: Rig) -> None:
+    picture = Media("image", 3, 6, {"grid": [1.0, 4.0, 6.0]})
+    rig.open("a")
+    rig.send("a", 0, [[1, 2]], media=(picture,))
+    assert rig.received(1) == [("a", [[2, 4]])]
+    rig.send("a", 1, [[3, 4]])
+    assert rig.received(1) == [("a", [[6, 8]])]
+    assert rig.executor.seen == [("a", (picture,))]
 
 
 def test_a_request_that_is_refused_is_told_so(rig: Rig) -> None:

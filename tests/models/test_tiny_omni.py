@@ -46,8 +46,8 @@ def test_every_run_writes_the_same_bytes(checkpoint: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("recipe", "digest"),
     [
-        (tiny_omni, "2:13b7469202043533e4a2497951f4a32f1e8462748f4a2b0cd4af67a8a876de04"),
-        (tiny_thinker, "1:f01d8b8e071677e3561967195e34f2e57b6ea687ed1bdd05c75b831ef8659451"),
+        (tiny_omni, "3:9a121460c37e0bd353d0c22d8c397a0237eedee03f1a53ccf99e60938611d035"),
+        (tiny_thinker, "2:5bc0181b2212e6b70c66a74b031a5bc4f30fc86dc24a86e3bf93b3dc6e7502cd"),
     ],
 )
 def test_a_recipe_that_writes_other_bytes_has_another_version(recipe: Any, digest: str, tmp_path: Path) -> None:
@@ -63,8 +63,10 @@ def test_the_files_are_those_of_a_published_checkpoint(checkpoint: Path) -> None
         "config.json",
         "generation_config.json",
         "model.safetensors",
+        "preprocessor_config.json",
         "tokenizer.json",
         "tokenizer_config.json",
+        "video_preprocessor_config.json",
     }
 
 

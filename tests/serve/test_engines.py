@@ -12,7 +12,7 @@ import pytest
 
 import omnicfg
 from omnicfg.errors import UsageError
-from omnicfg.serve import engines
+from omnicfg.serve import engines, media_sources
 from omnicfg.serve.engines import bundled, vllm_omni
 from omnicfg.serve.launch import Launch, Request
 from omnicfg.serve.machine import Machine, Vllm
@@ -80,6 +80,15 @@ class TestBundled:
         launch = bundled.first_stage(request(), CPU)
         assert json.loads(launch.env["OMNICFG_REQUEST_DEFAULTS"]) == {"max_tokens": 64}
         assert option(launch, "--middleware") == "omnicfg.serve.request_defaults.RequestDefaults"
+
+    def test_media_come_from_where_the_plan_says_and_from_nowhere_else(self) -> None:
+        launch = bundled.first_stage(request("qwen3_omni_moe"), FOUR_GPUS)
+        assert option(launch, "--allowed-media-domains") == media_sources.NOBODY
+        assert "omnicfg.serve.media_sources.MediaSources" in launch.command
+        assert json.loads(launch.env[media_sources.VARIABLE]) == {"domains": [], "files": False}
+        own = bundled.first_stage(request("qwen3_omni_moe", stages__0__allowed_media_domains=["a.test"]), FOUR_GPUS)
+        assert option(own, "--allowed-media-domains") == "a.test"
+        assert json.loads(own.env[media_sources.VARIABLE])["domains"] == ["a.test"]
 
     def test_a_plan_without_such_defaults_needs_no_middleware(self) -> None:
         config = {**QWEN3, "talker_config": {"speaker_id": {"somebody": 1}}}
@@ -171,7 +180,10 @@ class TestRows:
         overrides, additional, transfer = (json.loads(option(launch, flag)) for flag in ROWS_FLAGS)
         assert overrides["architectures"] == ["PayloadQwen3OmniMoeForConditionalGeneration"]
         assert additional["payload_rows"] == {"layers": [18], "final": False}, "what the checkpoint says"
-        assert transfer["kv_connector_extra_config"] == {"socket": str(runtime / "rows.sock")}
+        assert transfer["kv_connector_extra_config"] == {
+            "socket": str(runtime / "rows.sock"),
+            "measures": {"grid": ["image_grid_thw", "video_grid_thw"], "seconds": ["second_per_grid_ts"]},
+        }, "what the record says: the rows, and what goes with them of media"
         assert launch.directory == runtime
         assert not runtime.exists(), "nothing is made before it is started"
         assert (

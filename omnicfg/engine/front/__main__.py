@@ -36,7 +36,8 @@ async def serve(setup: Setup) -> int:
     reasons: list[str] = []
     desk = Desk([Link(job.stage, job.name) for job in setup.jobs])
     metrics = Metrics(desk)
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=32)
+    # vLLM's server hangs up after an error of its own; a connection that was kept would fail the next request for it.
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
     transport = httpx.AsyncHTTPTransport(uds=setup.thinker, limits=limits)
     async with httpx.AsyncClient(transport=transport, base_url="http://thinker", timeout=None) as thinker:
 

@@ -13,7 +13,16 @@ from typing import Any, Final
 
 import httpx
 
-from omnicfg.engine.front.chat import Answer, BadRequestError, asks_for_audio, error_body, sse, wish_of
+from omnicfg.engine.front.chat import (
+    BODY_MOST,
+    Answer,
+    BadRequestError,
+    asks_for_audio,
+    body_too_long,
+    error_body,
+    sse,
+    wish_of,
+)
 from omnicfg.engine.front.desk import Audio, AudioEnd, Codes, Desk, Failure, RefusedError, UnavailableError
 from omnicfg.engine.front.metrics import Metrics
 from omnicfg.engine.front.turn import Text, Turn, TurnedAwayError
@@ -72,6 +81,9 @@ class Front:
         work: Coroutine[Any, Any, None]
         path, method = scope["path"], scope["method"]
         body = await _body(receive)
+        if body is None:
+            await _error(send, 413, body_too_long())
+            return
         if path == "/health":
             work = self._health(send)
         elif path == "/metrics":
@@ -226,13 +238,18 @@ class _Noted:
         await self._send(message)
 
 
-async def _body(receive: Receive) -> bytes:
+async def _body(receive: Receive) -> bytes | None:
+    """The whole body; ``None`` where it is longer than a request may be."""
     parts: list[bytes] = []
+    size = 0
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise GoneError
         parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > BODY_MOST:
+            return None
         if not message.get("more_body"):
             return b"".join(parts)
 

@@ -12,6 +12,10 @@ from typing import Any, Final
 from omnicfg.engine.front.formats import FormatError, check, packed, stream_head
 
 _OURS: Final = ("modalities", "audio", "voice")
+_PARTS: Final = frozenset({"text", "refusal", "image_url", "input_audio", "audio_url", "video_url"})
+"""What a message's content may consist of: media that vLLM's own processors turn into tokens."""
+BODY_MOST: Final = 128 * 2**20
+"""Bytes that a request may have: it is held in memory, and media in it are there twice."""
 _DEFAULT_FORMAT: Final = {False: "wav", True: "pcm16"}
 
 
@@ -55,6 +59,7 @@ def wish_of(body: Mapping[str, Any], voices: Sequence[str], default_voice: str) 
     if body.get("tools") and body.get("tool_choice") != "none":
         raise BadRequestError("tools: calls of tools are not spoken; ask for text only", "tools")
     _check_messages(body.get("messages"))
+    _check_processing(body)
     streamed = bool(body.get("stream"))
     try:
         name = check(audio.get("format", _DEFAULT_FORMAT[streamed]), streamed=streamed)
@@ -82,7 +87,6 @@ def _voice(voice: object, voices: Sequence[str]) -> str:
 
 
 def _check_messages(messages: object) -> None:
-    """A Talker that counts one position for each token would speak wrongly of media, so they are refused."""
     for message in messages if isinstance(messages, list) else ():
         if not isinstance(message, dict):
             continue
@@ -93,10 +97,24 @@ def _check_messages(messages: object) -> None:
         parts = message.get("content")
         for part in parts if isinstance(parts, list) else ():
             kind = part.get("type") if isinstance(part, dict) else None
-            if kind not in {"text", "refusal"}:
+            if kind not in _PARTS:
                 raise BadRequestError(
-                    f"messages: {kind} together with an answer in speech is not served; ask for text only", "messages"
+                    f"messages: {kind} together with an answer in speech is not served; "
+                    f"there are {', '.join(sorted(_PARTS))}",
+                    "messages",
                 )
+
+
+def _check_processing(body: Mapping[str, Any]) -> None:
+    """A video's own sound is woven into its frames: where those tokens stand, a Talker is not told."""
+    for name in ("mm_processor_kwargs", "chat_template_kwargs"):
+        options = body.get(name)
+        if isinstance(options, dict) and options.get("use_audio_in_video"):
+            raise BadRequestError(
+                f"{name}.use_audio_in_video together with an answer in speech is not served; "
+                "send the sound as a part of its own, or ask for text only",
+                name,
+            )
 
 
 @dataclass(slots=True)
@@ -199,10 +217,14 @@ class Answer:
         return dict(head) if self.wish.token_ids else _without(head, "prompt_token_ids")
 
     def _usage(self) -> dict[str, Any]:
-        """Tokens of both modalities: a frame of codes is one."""
+        """Tokens by modality, as OpenAI's fields have them: of what is said, a frame of codes is one."""
         prompt, text = self.usage.get("prompt_tokens", 0), self.usage.get("completion_tokens", 0)
+        told = self.usage.get("prompt_tokens_details") or {}
+        media = told.get("multimodal_tokens") or {}
+        by_modality = {f"{name}_tokens": media.get(name, 0) for name in ("audio", "image")}
         return {
             **self.usage,
+            "prompt_tokens_details": {**told, "text_tokens": prompt - sum(media.values()), **by_modality},
             "completion_tokens": text + self.frames,
             "total_tokens": prompt + text + self.frames,
             "completion_tokens_details": {"text_tokens": text, "audio_tokens": self.frames},
@@ -213,6 +235,11 @@ def error_body(message: str, status: int, parameter: str | None = None) -> dict[
     """An error in the shape that vLLM's server gives it."""
     kind = "BadRequestError" if status < 500 else "InternalServerError"
     return {"error": {"message": message, "type": kind, "param": parameter, "code": status}}
+
+
+def body_too_long() -> str:
+    """What is told of a request with more than :data:`BODY_MOST` bytes."""
+    return f"the request has more than {BODY_MOST // 2**20} MiB; send smaller pictures or shorter sounds"
 
 
 def sse(event: Mapping[str, Any]) -> bytes:

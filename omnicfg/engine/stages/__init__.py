@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from omnicfg.engine.transport import RowLayout
+from omnicfg.engine.transport import Media, RowLayout
 from omnicfg.registry import module_names
 
 if TYPE_CHECKING:
@@ -95,6 +95,9 @@ class Executor(Protocol):
 
     def text(self, key: str, ids: Sequence[int], *, prompt: bool, last: bool) -> None:
         """The prompt's token ids, or generated ones; ``last`` with the end of the text."""
+
+    def media(self, key: str, media: Sequence[Media]) -> None:
+        """The pictures, sounds and videos of the prompt, before the first of its rows."""
 
     def rows(self, key: str, start: int, rows: np.ndarray) -> None:
         """Rows of the stage before; a view that is valid during the call."""

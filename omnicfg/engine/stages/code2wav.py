@@ -25,7 +25,7 @@ from torch import nn
 from omnicfg.engine.stages import Chunk, Ended, Executor, StageOptions
 from omnicfg.engine.stages._graphs import Graphs
 from omnicfg.engine.stages._weights import part
-from omnicfg.engine.transport import RowLayout
+from omnicfg.engine.transport import Media, RowLayout
 
 PCM = 32767
 """Full scale of the 16-bit samples that are handed on."""
@@ -85,6 +85,9 @@ class Code2Wav:
 
     def text(self, key: str, ids: Sequence[int], *, prompt: bool, last: bool) -> None:
         """Text is nothing to this stage."""
+
+    def media(self, key: str, media: Sequence[Media]) -> None:
+        """Nor are pictures and sounds."""
 
     def rows(self, key: str, start: int, rows: np.ndarray) -> None:
         voice = self._open.get(key)

@@ -6,7 +6,8 @@ sampled by the decoder, and the other codebooks' codes, sampled one after anothe
 and when is that of ``Qwen3OmniMoeForConditionalGeneration.generate`` in transformers:
 
 * the prompt is the user's turns (a projection of the text's embeddings; at the positions of sounds and images, a
-  projection of the Thinker's payload row), then the assistant's, of which four tokens are needed to begin;
+  projection of the Thinker's payload row), then the assistant's, of which four tokens are needed to begin; its tokens
+  have positions of M-RoPE (:mod:`omnicfg.engine.stages._positions`);
 * one more token of the text is read with every frame, then the end of the text, then padding. The last token that the
   Thinker has sampled is never read.
 
@@ -24,10 +25,11 @@ import torch
 from torch import nn
 
 from omnicfg.engine.stages import Chunk, Ended, Executor, RequestError, StageOptions
+from omnicfg.engine.stages._positions import Grid, grids_of, positions_of
 from omnicfg.engine.stages._sampling import Sampling
 from omnicfg.engine.stages._slots import Slots
 from omnicfg.engine.stages._weights import configuration, part, tensor
-from omnicfg.engine.transport import RowLayout
+from omnicfg.engine.transport import Media, RowLayout
 
 OPENING = 4
 """Tokens of the assistant's turn that the prompt holds: its start, its role, a line's end, the text's first."""
@@ -46,7 +48,8 @@ def make(options: StageOptions) -> Executor:
 @dataclass(slots=True, eq=False)
 class Speech:
     """One request. ``spoken`` is the assistant's turn, ``codes`` the first codebook's codes, the last one without its
-    frame; ``length`` are the tokens in its slot, ``arrived`` the frames that its client has.
+    frame; ``length`` are the tokens in its slot, of which the next one stands ``ahead`` of as many positions;
+    ``arrived`` are the frames that its client has.
     """
 
     key: str
@@ -55,11 +58,13 @@ class Speech:
     prompt: list[int] = field(default_factory=list)
     spoken: list[int] = field(default_factory=list)
     text_ended: bool = False
+    media: Sequence[Media] = ()
     kept: list[np.ndarray] = field(default_factory=list)
     rows: int = 0
     rows_ended: bool = False
     slot: int | None = None
     length: int = 0
+    ahead: float = 0.0
     codes: list[int] = field(default_factory=list)
     hidden: torch.Tensor | None = None
     frames: int = 0
@@ -69,6 +74,9 @@ class Speech:
 
 class CodecTalker:
     """See the module. ``options.record["embeddings"]`` names the table of the Thinker's text embeddings."""
+
+    reads_grids = True
+    """Whether it takes positions of which pictures and videos use more than one axis."""
 
     def __init__(self, options: StageOptions) -> None:
         self._options = options
@@ -121,6 +129,10 @@ class CodecTalker:
         else:
             speech.spoken.extend(ids)
         speech.text_ended = speech.text_ended or last
+
+    def media(self, key: str, media: Sequence[Media]) -> None:
+        if (speech := self._open.get(key)) is not None:
+            speech.media = media
 
     def rows(self, key: str, start: int, rows: np.ndarray) -> None:
         speech = self._open.get(key)
@@ -211,6 +223,11 @@ class CodecTalker:
             return Ended(speech.key, 0, 0, "stop")  # no text, so there is nothing to say
         if speech.rows < self._rows_needed(speech):
             raise RequestError("hidden states of the prompt were lost on their way here")
+        if not self.reads_grids and self._grids(speech):
+            raise RequestError(
+                "pictures and videos together with an answer in speech are not served by this stage's executor "
+                f"({type(self).__name__}): ask for text only, or send no more than text and sounds"
+            )
         prompt = self._prompt(speech)
         tokens = prompt.shape[1]
         if tokens >= self._limit:
@@ -228,10 +245,24 @@ class CodecTalker:
             seed = speech.seed if speech.seed is not None else self._options.sampling.get("seed")
             _ = speech.generator.seed() if seed is None else speech.generator.manual_seed(int(seed))
         causal = torch.ones(tokens, tokens, dtype=torch.bool, device=self._device).tril()[None, None]
-        positions = torch.arange(tokens, device=self._device).expand(3, 1, -1)
-        hidden = self._decode(prompt, self._slots.whole(speech.slot, tokens), causal, positions)
+        hidden = self._decode(prompt, self._slots.whole(speech.slot, tokens), causal, self._positions(speech, tokens))
         self._choose([speech], hidden[:, -1:])
         return self._ended(speech)
+
+    def _grids(self, speech: Speech) -> dict[int, Grid]:
+        try:
+            grids = grids_of(speech.media, self._own.spatial_merge_size, self._own.position_id_per_seconds)
+        except ValueError as error:
+            raise RequestError(f"speech about this prompt cannot be made: {error}") from None
+        return grids
+
+    def _positions(self, speech: Speech, tokens: int) -> torch.Tensor:
+        """``[3, 1, tokens]`` of the prompt; what follows it stands ``speech.ahead`` of its place."""
+        positions, following = positions_of(self._user_positions(speech), self._grids(speech))
+        opening = tokens - len(positions)
+        positions += [(following + place,) * 3 for place in range(opening)]
+        speech.ahead = following + opening - tokens
+        return torch.tensor(positions, device=self._device).T[:, None]
 
     def _prompt(self, speech: Speech) -> torch.Tensor:
         """``[1, tokens, hidden]``: the user's turns, then the opening of the assistant's."""
@@ -292,7 +323,8 @@ class CodecTalker:
         inputs = inputs + self._project([self._next_text(speech) for speech in speeches])[:, None]
         lengths = [speech.length for speech in speeches]
         cache = self._slots.step([speech.slot for speech in speeches if speech.slot is not None], lengths)
-        positions = torch.tensor(lengths, device=self._device)[None, :, None].expand(3, -1, -1)
+        positions = torch.tensor([speech.length + speech.ahead for speech in speeches], device=self._device)
+        positions = positions[None, :, None].expand(3, -1, -1)
         hidden = self._decode(inputs, cache, cache.mask, positions)
         for speech in speeches:
             speech.length += 1

@@ -34,6 +34,8 @@ def make(options: StageOptions) -> Executor:
 class VllmCodecTalker(CodecTalker):
     """See the module."""
 
+    reads_grids = False
+
     def _load(self) -> None:
         os.environ |= {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_USE_V2_MODEL_RUNNER": "1"}
         from vllm import LLM

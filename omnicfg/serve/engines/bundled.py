@@ -22,6 +22,7 @@ from omnicfg.serve import nodes, preflight
 from omnicfg.serve.arguments import LeftOut, StageArguments, stage_arguments
 from omnicfg.serve.launch import API_KEY_VARIABLE, Launch, Request
 from omnicfg.serve.machine import Machine
+from omnicfg.serve.media_sources import Allowed, MediaSources
 from omnicfg.serve.preflight import SERVED_VLLM, problem
 from omnicfg.serve.request_defaults import FIELDS, VARIABLE, RequestDefaults
 from omnicfg.serve.runtime import private, runtime_directory
@@ -107,6 +108,8 @@ def first_stage(request: Request, machine: Machine, address: list[str] | None = 
     socket = rows_socket(request)
     part = text_part(request, machine)
     stage["engine_args"] |= _rows_args(request, socket, part)
+    media = Allowed.of(plain(_first(request).engine_args)) if part is None else None
+    stage["engine_args"] |= media.engine_args() if media else {}
     compiled = stage_arguments(stage, engine_args(SERVED_VLLM), SERVED_VLLM)
     defaults = _request_defaults(stage)
     command = [
@@ -124,11 +127,14 @@ def first_stage(request: Request, machine: Machine, address: list[str] | None = 
         command += ["--shutdown-timeout", str(DRAIN_S)]
     if defaults:
         command += ["--middleware", f"{RequestDefaults.__module__}.{RequestDefaults.__name__}"]
+    if media:
+        command += ["--middleware", f"{MediaSources.__module__}.{MediaSources.__name__}"]
     if silent_reason(request):
         command += ["--middleware", f"{TextOnly.__module__}.{TextOnly.__name__}"]
+    environment = _environment(request, machine, defaults)
     return Launch(
         tuple(command),
-        _environment(request, machine, defaults),
+        environment | (media.environment({**os.environ, **environment}) if media else {}),
         files={part.file: part.text} if part else {},
         notices=(*_notices(request, machine, compiled, defaults), *_rows_notices(request, socket)),
         directory=socket.parent if socket else None,

@@ -15,6 +15,7 @@ import pytest
 httpx = pytest.importorskip("httpx", reason="comes with the extra cpu or cuda")
 pytest.importorskip("prometheus_client", reason="comes with the extra cpu or cuda")
 
+from omnicfg.engine.front import app  # noqa: E402
 from omnicfg.engine.front.app import Front  # noqa: E402
 from omnicfg.engine.front.desk import Desk, Link  # noqa: E402
 from omnicfg.engine.front.metrics import Metrics  # noqa: E402
@@ -217,6 +218,7 @@ def test_an_answer_has_text_audio_and_the_tokens_of_both(tmp_path: Path) -> None
             "completion_tokens": 5,
             "total_tokens": 7,
             "completion_tokens_details": {"text_tokens": 3, "audio_tokens": 2},
+            "prompt_tokens_details": {"text_tokens": 2, "audio_tokens": 0, "image_tokens": 0},
         }
         assert "prompt_token_ids" not in answer
         assert rig.talker.heard("open")[0]["options"] == {"voice": "ethan", "seed": 5}
@@ -367,7 +369,8 @@ def test_what_vllm_refuses_is_refused_in_its_words(tmp_path: Path) -> None:
         ({"n": 3}, "one answer"),
         ({"tools": [{}]}, "not spoken"),
         ({"messages": [{"role": "assistant", "audio": {"id": "a"}}]}, "send the answer's transcript"),
-        ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]}, "image_url together"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_embeds"}]}]}, "image_embeds together"),
+        ({"mm_processor_kwargs": {"use_audio_in_video": True}}, "send the sound as a part of its own"),
     ],
 )
 def test_what_is_not_served_is_told_before_anything_is_asked(wrong: dict[str, Any], told: str, tmp_path: Path) -> None:
@@ -376,6 +379,34 @@ def test_what_is_not_served_is_told_before_anything_is_asked(wrong: dict[str, An
         assert status == 400
         assert told in json.loads(body)["error"]["message"]
         assert rig.talker.told == rig.asked == []
+
+    run(test, tmp_path)
+
+
+def test_media_are_vllms_to_read_and_its_answer_is_spoken(tmp_path: Path) -> None:
+    parts = [
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+        {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}},
+        {"type": "text", "text": "What is it?"},
+    ]
+
+    async def test(rig: Rig, front: Any) -> None:
+        messages = [{"role": "user", "content": parts}]
+        asking = asyncio.create_task(call(front, {**ASKED, "messages": messages}))
+        await rig.speak()
+        assert (await asking)[0] == 200
+        assert rig.asked[0]["messages"] == messages
+
+    run(test, tmp_path)
+
+
+def test_a_request_beyond_what_fits_is_refused_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(rig: Rig, front: Any) -> None:
+        monkeypatch.setattr(app, "BODY_MOST", 200)
+        status, body = await call(front, {**ASKED, "messages": [{"role": "user", "content": "x" * 200}]})
+        assert status == 413
+        assert "send smaller pictures or shorter sounds" in json.loads(body)["error"]["message"]
+        assert rig.asked == []
 
     run(test, tmp_path)
 

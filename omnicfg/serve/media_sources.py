@@ -1,0 +1,132 @@
+"""Pictures, sounds and videos of requests: only from where the plan allows, and no more of them than fits.
+
+vLLM fetches whatever address a request names, unless a list says which hosts may be asked; without a list the bundled
+engine gives it one on which nobody stands. That is the lock; :class:`MediaSources`, which vLLM's server loads through
+its ``--middleware`` option, says in words what is wrong, where vLLM would answer with a status of 500.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from omnicfg.engine.front.chat import BODY_MOST, body_too_long, error_body
+from omnicfg.serve.request_defaults import App, Message, Receive, Send
+
+VARIABLE: Final = "OMNICFG_MEDIA_SOURCES"
+NOBODY: Final = "none-is-in-allowed_media_domains.invalid"
+"""A host that cannot be (RFC 2606): what vLLM is told where the plan names none."""
+_KEYS: Final = ("image_url", "audio_url", "video_url", "source")
+_SHOWN: Final = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """What the plan lets vLLM read: ``domains`` are hosts, ``files`` whether it names a directory."""
+
+    domains: tuple[str, ...] = ()
+    files: bool = False
+
+    @classmethod
+    def of(cls, engine_args: Mapping[str, Any]) -> Allowed:
+        """From the engine args of a plan's first stage."""
+        domains = engine_args.get("allowed_media_domains") or ()
+        return cls(tuple(map(str, domains)), files=bool(engine_args.get("allowed_local_media_path")))
+
+    def engine_args(self) -> dict[str, Any]:
+        """What vLLM has to be told beside what the plan says."""
+        return {} if self.domains else {"allowed_media_domains": [NOBODY]}
+
+    def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
+        """For the server: what is allowed, and that a host on the list does not send it to another one."""
+        redirects = "VLLM_MEDIA_URL_ALLOW_REDIRECTS"
+        return {VARIABLE: json.dumps(asdict(self)), **({} if redirects in inherited else {redirects: "0"})}
+
+    def objection(self, address: str) -> str | None:
+        """Why media are not read from there; ``None`` where they are."""
+        try:
+            parts = urlsplit(address)
+            scheme, host = parts.scheme.lower(), parts.hostname
+        except ValueError:
+            return "it is no address"
+        if scheme == "data":
+            return None
+        if scheme in {"http", "https"}:
+            if host in self.domains:
+                return None
+            hosts = ", ".join(self.domains) or "none"
+            return f"of remote hosts, {hosts} may be asked here (the stage's allowed_media_domains)"
+        if scheme == "file":
+            return None if self.files else "no files are read here (the stage has no allowed_local_media_path)"
+        return "it is neither a data: URL nor another address that media are read from"
+
+
+class MediaSources:
+    """ASGI middleware."""
+
+    def __init__(self, app: App, allowed: Allowed | None = None) -> None:
+        self.app = app
+        self.allowed = Allowed(**json.loads(os.environ.get(VARIABLE, "{}"))) if allowed is None else allowed
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self.app(scope, receive, send)
+            return
+        messages, size = [await receive()], 0
+        while messages[-1]["type"] == "http.request":
+            size += len(messages[-1].get("body", b""))
+            if size > BODY_MOST:
+                await _refuse(send, 413, body_too_long())
+                return
+            if not messages[-1].get("more_body"):
+                break
+            messages.append(await receive())
+        wrong = self._wrong(b"".join(message.get("body", b"") for message in messages))
+        if wrong is not None:
+            await _refuse(send, 400, wrong)
+            return
+
+        async def replayed() -> Message:
+            return messages.pop(0) if messages else await receive()
+
+        await self.app(scope, replayed, send)
+
+    def _wrong(self, body: bytes) -> str | None:
+        if not any(key.encode() in body for key in _KEYS):
+            return None
+        try:
+            request = json.loads(body)
+        except (ValueError, RecursionError):
+            return None  # vLLM says what is wrong with it
+        for address in _addresses(request):
+            if (objection := self.allowed.objection(address)) is not None:
+                shown = address if len(address) <= _SHOWN else f"{address[:_SHOWN]}…"
+                return f"messages: {shown!r} is not read: {objection}; send the data itself, as a data: URL"
+        return None
+
+
+def _addresses(value: Any) -> Iterator[str]:
+    """Every address of media in a request, however deep it lies."""
+    open_values = [value]
+    while open_values:
+        one = open_values.pop()
+        if isinstance(one, Mapping):
+            for key in _KEYS:
+                named = one.get(key)
+                address = named.get("url") if isinstance(named, Mapping) else named
+                if isinstance(address, str) and (key != "source" or isinstance(named, Mapping)):
+                    yield address
+            open_values += one.values()
+        elif isinstance(one, Sequence) and not isinstance(one, str):
+            open_values += one
+
+
+async def _refuse(send: Send, status: int, message: str) -> None:
+    body = json.dumps(error_body(message, status, "messages")).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,138 @@
+"""Requests name pictures and sounds; a server reads those that its plan lets it read, and says so of others."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import MutableMapping
+from typing import Any
+
+import pytest
+
+from omnicfg.serve import media_sources
+from omnicfg.serve.media_sources import NOBODY, Allowed, MediaSources
+
+Message = MutableMapping[str, Any]
+PICTURE = "data:image/png;base64,iVBORw0KGgo="
+
+
+def answer(body: Any, allowed: Allowed = Allowed(), pieces: int = 2, method: str = "POST") -> list[Message]:  # noqa: B008
+    """What the client gets of a server that gives back what it has read."""
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    size = -(-len(raw) // pieces) or 1
+    parts = [raw[start : start + size] for start in range(0, len(raw), size)] or [b""]
+    coming: list[Message] = [
+        {"type": "http.request", "body": part, "more_body": number + 1 < len(parts)}
+        for number, part in enumerate(parts)
+    ]
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return coming.pop(0) if coming else {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def app(scope: Message, receive: Any, send: Any) -> None:
+        read = b""
+        while (message := await receive())["type"] == "http.request":
+            read += message["body"]
+        await send({"type": "http.response.body", "body": read})
+
+    asyncio.run(MediaSources(app, allowed)({"type": "http", "method": method, "path": "/v1/x"}, receive, send))
+    return sent
+
+
+def asked(kind: str, address: Any) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": [{"type": kind, kind: {"url": address}}]}]}
+
+
+def refusal(body: Any, allowed: Allowed = Allowed()) -> str:  # noqa: B008
+    start, sent = answer(body, allowed)
+    assert start["status"] == 400
+    error: dict[str, Any] = json.loads(sent["body"])["error"]
+    assert error["type"] == "BadRequestError"
+    return str(error["message"])
+
+
+@pytest.mark.parametrize("kind", ["image_url", "audio_url", "video_url"])
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("http://169.254.169.254/latest/meta-data", "of remote hosts, none may be asked"),
+        ("HTTPS://example.com/a.png", "of remote hosts, none may be asked"),
+        ("file:///etc/passwd", "no files are read here"),
+        ("/etc/passwd", "neither a data: URL nor"),
+        ("ftp://example.com/a.png", "neither a data: URL nor"),
+        ("http://[", "it is no address"),
+        ("", "neither a data: URL nor"),
+    ],
+)
+def test_nothing_is_read_that_the_plan_does_not_name(kind: str, address: str, why: str) -> None:
+    told = refusal(asked(kind, address))
+    assert why in told
+    assert told.endswith("send the data itself, as a data: URL")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"messages": [{"content": [{"image_url": "http://example.com/a"}]}]},  # vLLM's shorter form
+        {"input": [{"content": [{"type": "input_image", "image_url": "http://example.com/a"}]}]},  # /v1/responses
+        {"messages": [{"content": [{"type": "image", "source": {"type": "url", "url": "http://example.com/a"}}]}]},
+    ],
+)
+def test_addresses_are_found_in_every_endpoints_shape(body: Any) -> None:
+    assert "none may be asked" in refusal(body)
+
+
+def test_hosts_and_files_that_the_plan_names_are_read() -> None:
+    allowed = Allowed(("example.com",), files=True)
+    for address in ("https://example.com/a.png", "http://example.com:8080/a.png", "file:///srv/media/a.png", PICTURE):
+        body = asked("image_url", address)
+        assert json.loads(answer(body, allowed)[0]["body"]) == body
+    told = refusal(asked("image_url", "https://example.com.evil.test/a.png"), allowed)
+    assert "of remote hosts, example.com may be asked here (the stage's allowed_media_domains)" in told
+
+
+def test_long_addresses_are_not_repeated() -> None:
+    assert len(refusal(asked("image_url", "http://example.com/" + "a" * 10_000))) < 400
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        asked("image_url", PICTURE),
+        {"messages": [{"role": "user", "content": "see http://example.com and file:///etc/passwd, image_url"}]},
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": "source"}]}], "source": "http://a.test"},
+        b'{"image_url": ',
+        b"[" * 100_000 + b'"image_url"',
+        b"",
+    ],
+)
+def test_everything_else_reaches_the_server_as_it_came(body: Any) -> None:
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    assert [message["body"] for message in answer(body)] == [raw]
+
+
+def test_a_body_beyond_what_fits_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(media_sources, "BODY_MOST", 1000)
+    start, body = answer(b"x" * 1001)
+    assert start["status"] == 413
+    assert "send smaller pictures" in json.loads(body["body"])["error"]["message"]
+    assert [message["body"] for message in answer(b"x" * 1000)] == [b"x" * 1000]
+
+
+def test_vllm_is_given_a_list_whatever_the_plan_says() -> None:
+    assert Allowed.of({}).engine_args() == {"allowed_media_domains": [NOBODY]}
+    assert Allowed.of({"allowed_media_domains": []}).engine_args() == {"allowed_media_domains": [NOBODY]}
+    named = Allowed.of({"allowed_media_domains": ["example.com"], "allowed_local_media_path": "/srv"})
+    assert named == Allowed(("example.com",), files=True)
+    assert named.engine_args() == {}
+
+
+def test_a_host_on_the_list_does_not_lead_to_another_unless_the_user_says_so() -> None:
+    assert Allowed().environment({})["VLLM_MEDIA_URL_ALLOW_REDIRECTS"] == "0"
+    assert "VLLM_MEDIA_URL_ALLOW_REDIRECTS" not in Allowed().environment({"VLLM_MEDIA_URL_ALLOW_REDIRECTS": "1"})
+    told = Allowed(("a.test",), files=True).environment({})[media_sources.VARIABLE]
+    assert Allowed(**json.loads(told)) == Allowed(["a.test"], files=True)  # type: ignore[arg-type]
