@@ -12,9 +12,9 @@ from omnicfg.catalog.upstream import deploy_schema
 
 Schema = dict[str, Any]
 
-_TEXT: Schema = {"type": "string"}
-_COUNT: Schema = {"type": "integer", "minimum": 0}
-_SIZE: Schema = {"type": "number", "minimum": 0}
+TEXT: Schema = {"type": "string"}
+COUNT: Schema = {"type": "integer", "minimum": 0}
+SIZE: Schema = {"type": "number", "minimum": 0}
 
 
 def bench_schema() -> Schema:
@@ -22,45 +22,44 @@ def bench_schema() -> Schema:
     properties: Schema = {
         "version": {"const": VERSION},
         "kind": {"const": KIND},
-        "made": _TEXT | {"format": "date-time", "description": "When the report was made, in UTC."},
-        "command": _TEXT | {"description": "The command line of the last call."},
-        "profile": _TEXT,
-        "pipeline": _TEXT,
+        "made": TEXT | {"format": "date-time", "description": "When the report was made, in UTC."},
+        "command": TEXT | {"description": "The command line of the last call."},
+        "profile": TEXT,
+        "pipeline": TEXT,
         "platform": {"enum": list(deploy_schema().platforms)},
-        "model": _TEXT | {"description": "The model as clients call it."},
-        "engine": _TEXT,
-        "driver": _TEXT | {"description": "Who sent the requests."},
-        "baseline": _TEXT | {"description": "The arm that ratios are against."},
+        "model": TEXT | {"description": "The model as clients call it."},
+        "engine": TEXT,
+        "driver": TEXT | {"description": "Who sent the requests."},
+        "baseline": TEXT | {"description": "The arm that ratios are against."},
         "arms": _map(_arm()),
         "machines": {"type": "array", "items": _machine()},
         "loads": {"type": "array", "items": _load()},
         "measurements": {"type": "array", "items": _measurement()},
     }
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "bench.schema.json", "title": "Bench"}
-    return head | {"description": "What `omnicfg bench prefix-cache` measured."} | _record(properties)
+    return head | {"description": "What `omnicfg bench prefix-cache` measured."} | record(properties)
 
 
 def _arm() -> Schema:
-    return _record(
+    return record(
         {
-            "settings": {"type": "array", "items": _TEXT, "description": "Overrides, as `--set` takes them."},
+            "settings": {"type": "array", "items": TEXT, "description": "Overrides, as `--set` takes them."},
             "alone": {"type": "boolean", "description": "The first stage alone is served."},
             "rows": {"type": "boolean", "description": "Every request asks for its hidden states."},
-            "plan": _TEXT | {"description": "A digest of the plan."},
-            "limits": _map(_maybe(_COUNT))
-            | {"description": "Engine args that bound the first stage; null: vLLM's own."},
+            "plan": TEXT | {"description": "A digest of the plan."},
+            "limits": _map(maybe(COUNT)) | {"description": "Engine args that bound the first stage; null: vLLM's own."},
         }
     )
 
 
 def _machine() -> Schema:
     versions = {"type": "object", "additionalProperties": {"type": ["string", "null"]}}
-    return _record(
+    return record(
         {
-            "gpus": {"type": "array", "items": _TEXT},
-            "cpu": _TEXT,
-            "cores": _COUNT,
-            "system": _TEXT,
+            "gpus": {"type": "array", "items": TEXT},
+            "cpu": TEXT,
+            "cores": COUNT,
+            "system": TEXT,
             "versions": versions,
         }
     )
@@ -68,85 +67,86 @@ def _machine() -> Schema:
 
 def _load() -> Schema:
     described: Schema = {
-        "name": _TEXT,
-        "shared_prefix_tokens": _COUNT,
-        "own_tokens_mean": _COUNT,
-        "output_tokens": _COUNT,
+        "name": TEXT,
+        "shared_prefix_tokens": COUNT,
+        "own_tokens_mean": COUNT,
+        "output_tokens": COUNT,
         "range_ratio": {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
-        "prefixes": _COUNT,
+        "prefixes": COUNT,
         "answer": {"enum": list(ANSWERS)},
-        "concurrency": _COUNT,
-        "prompts": _COUNT,
-        "seed": _COUNT,
+        "concurrency": COUNT,
+        "prompts": COUNT,
+        "seed": COUNT,
     }
-    return _record(described | {"arms": _map(_summary())})
+    return record(described | {"arms": _map(_summary())})
 
 
 def _summary() -> Schema:
     """One arm under one load, over its rounds."""
-    return _record(
+    return record(
         {
-            "rounds": _COUNT,
+            "rounds": COUNT,
             "requests_per_second": _range(),
-            "hit_rate": _maybe(_range()),
-            "ttft_ms": _maybe(_SIZE),
-            "tpot_ms": _maybe(_SIZE),
-            "ttfp_ms": _maybe(_SIZE),
-            "real_time_factor": _maybe(_SIZE),
-            "cache_tokens": _maybe(_COUNT),
-            "resident_gib": _maybe(_SIZE),
-            "errors": _COUNT,
-            "ratio": _maybe(_range()) | {"description": "Requests per second to the baseline's of the same round."},
-            "ttft_ratio": _maybe(_SIZE),
-            "tpot_ratio": _maybe(_SIZE),
-            "ttfp_ratio": _maybe(_SIZE),
+            "hit_rate": maybe(_range()),
+            "ttft_ms": maybe(SIZE),
+            "tpot_ms": maybe(SIZE),
+            "ttfp_ms": maybe(SIZE),
+            "real_time_factor": maybe(SIZE),
+            "cache_tokens": maybe(COUNT),
+            "resident_gib": maybe(SIZE),
+            "errors": COUNT,
+            "ratio": maybe(_range()) | {"description": "Requests per second to the baseline's of the same round."},
+            "ttft_ratio": maybe(SIZE),
+            "tpot_ratio": maybe(SIZE),
+            "ttfp_ratio": maybe(SIZE),
         }
     )
 
 
 def _measurement() -> Schema:
     """One arm under one load in one round."""
-    times = _maybe(_record({"mean": _SIZE, "median": _SIZE, "p99": _SIZE}))
+    times = maybe(record({"mean": SIZE, "median": SIZE, "p99": SIZE}))
     resident = {"type": "object", "additionalProperties": False, "required": ["all"]}
-    return _record(
+    return record(
         {
-            "round": _COUNT,
-            "arm": _TEXT,
-            "load": _TEXT,
-            "date": _TEXT | {"format": "date-time"},
-            "requests": _COUNT,
-            "completed": _COUNT,
-            "errors": _COUNT,
-            "error_samples": {"type": "array", "items": _TEXT},
-            "seconds": _SIZE,
-            "requests_per_second": _SIZE,
-            "output_tokens": _COUNT,
+            "round": COUNT,
+            "arm": TEXT,
+            "load": TEXT,
+            "date": TEXT | {"format": "date-time"},
+            "requests": COUNT,
+            "completed": COUNT,
+            "errors": COUNT,
+            "error_samples": {"type": "array", "items": TEXT},
+            "seconds": SIZE,
+            "requests_per_second": SIZE,
+            "output_tokens": COUNT,
             "ttft_ms": times,
             "tpot_ms": times,
             "ttfp_ms": times,
-            "audio_seconds": _SIZE,
+            "audio_seconds": SIZE,
             "real_time_factor": times
             | {"description": "Seconds from sending to the last packet of sound, for each second of it."},
-            "queried_tokens": _COUNT | {"description": "Prompt tokens that were looked up in the prefix cache."},
-            "hit_tokens": _COUNT,
-            "hit_rate": _maybe(_SIZE),
-            "payloads": _maybe(_record({"complete": _COUNT, "incomplete": _COUNT, "bytes": _COUNT}))
+            "queried_tokens": COUNT | {"description": "Prompt tokens that were looked up in the prefix cache."},
+            "hit_tokens": COUNT,
+            "hit_rate": maybe(SIZE),
+            "payloads": maybe(record({"complete": COUNT, "incomplete": COUNT, "bytes": COUNT}))
             | {"description": "The hidden states that came, of requests that asked for them."},
-            "preemptions": _COUNT,
-            "resident_gib": _maybe(resident | {"properties": {"stage_0": _SIZE, "all": _SIZE}}),
-            "cache_tokens": _maybe(_COUNT),
-            "block_tokens": _maybe(_COUNT),
-            "server": _record({"start_s": _maybe(_SIZE), "log": _maybe(_TEXT), "speaks": {"type": "boolean"}}),
+            "preemptions": COUNT,
+            "resident_gib": maybe(resident | {"properties": {"stage_0": SIZE, "all": SIZE}}),
+            "cache_tokens": maybe(COUNT),
+            "block_tokens": maybe(COUNT),
+            "server": record({"start_s": maybe(SIZE), "log": maybe(TEXT), "speaks": {"type": "boolean"}}),
             "machine": _machine(),
         }
     )
 
 
 def _range() -> Schema:
-    return _record({"median": _SIZE, "low": _SIZE, "high": _SIZE})
+    return record({"median": SIZE, "low": SIZE, "high": SIZE})
 
 
-def _maybe(schema: Schema) -> Schema:
+def maybe(schema: Schema) -> Schema:
+    """That, or null."""
     return {"anyOf": [schema, {"type": "null"}]}
 
 
@@ -154,7 +154,8 @@ def _map(schema: Schema) -> Schema:
     return {"type": "object", "additionalProperties": schema}
 
 
-def _record(properties: Mapping[str, Any]) -> Schema:
+def record(properties: Mapping[str, Any]) -> Schema:
+    """An object with these properties and no others."""
     return {
         "type": "object",
         "additionalProperties": False,

@@ -31,6 +31,7 @@ from omnicfg.export.capability_schema import capability_schema
 from omnicfg.export.policy_schema import policy_schema
 from omnicfg.export.schema_types import Schema, annotation_type, combined, json_schema
 from omnicfg.export.settings_schema import settings_schema
+from omnicfg.export.simulation_schema import simulation_schema
 from omnicfg.export.vllm_types import Type
 from omnicfg.findings.baseline import VERSION
 
@@ -55,6 +56,7 @@ def schemas() -> dict[str, Schema]:
         "baseline.schema.json": baseline_schema(),
         "settings.schema.json": settings_schema(),
         "bench.schema.json": bench_schema(),
+        "simulation.schema.json": simulation_schema(),
     }
 
 

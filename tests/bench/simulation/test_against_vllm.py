@@ -61,7 +61,10 @@ class Vllm:
 
         block = limits.block_tokens
         model = ModelConfig(
-            model=str(materialize("builtin:tiny-thinker")), skip_tokenizer_init=True, dtype="float32", max_model_len=1024
+            model=str(materialize("builtin:tiny-thinker")),
+            skip_tokenizer_init=True,
+            dtype="float32",
+            max_model_len=1024,
         )
         scheduler = SchedulerConfig(
             max_num_seqs=limits.requests,

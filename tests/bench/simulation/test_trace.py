@@ -1,0 +1,110 @@
+"""Traces: what a file says, what is wrong with it, and what a load comes to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from omnicfg.bench.loads import Load
+from omnicfg.bench.prompts import Vocabulary, prompts_of
+from omnicfg.bench.simulation.trace import Call, Part, calls_of, lines, read_trace, shipped
+from omnicfg.errors import OmnicfgError, UsageError
+
+pytest.importorskip("numpy")
+
+LOAD = Load("MP", 48, 16, 4, 0.0, 3, "text", 4, 12, 7)
+
+
+def written(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "trace.csv"
+    path.write_text(text)
+    return str(path)
+
+
+def test_parts_with_names_are_shared_and_those_without_are_not(tmp_path: Path) -> None:
+    name = written(
+        tmp_path,
+        "output_tokens,arrival_s,prompt,answer\n20,1.5,system:100 doc/7:3000 40,\n10,0.25,system:100 8,turn-1\n",
+    )
+    first, second = read_trace(name)
+    assert first == Call(0.25, (Part(100, "system"), Part(8)), 10, "turn-1")
+    assert second.prompt == (Part(100, "system"), Part(3000, "doc/7"), Part(40))
+    assert (second.prompt_tokens, second.parts[-1]) == (3140, Part(20))
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "message"),
+    [
+        ("soon,5,1,", 1, "`soon` is not a number of seconds"),
+        ("inf,5,1,", 1, "`inf` is not a number of seconds"),
+        ("0,system:x 5,1,", 3, "`system:x 5` is not a prompt"),
+        ("0,-5,1,", 3, "`-5` is not a prompt"),
+        ("0,0,1,", 3, "`0` is not a prompt"),
+        ("0,99999999,1,", 3, "`99999999` is not a prompt"),
+        ("0,5,0,", 5, "`0` is not a whole number"),
+        ("0,5,1,a b", 7, "`a b` is not a name"),
+        ("0,,1,", 1, "the row has no prompt"),
+    ],
+)
+def test_a_mistake_is_told_with_its_place(tmp_path: Path, row: str, column: int, message: str) -> None:
+    name = written(tmp_path, f"arrival_s,prompt,output_tokens,answer\n0,5,1,\n{row}\n")
+    with pytest.raises(OmnicfgError) as caught:
+        read_trace(name)
+    [one] = caught.value.diagnostics
+    assert (one.path, one.line, one.column) == (name, 3, column)
+    assert one.message.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("arrival_s,prompt,output_tokens\n", "holds no request"),
+        ("arrival_s,prompt\n0,5\n", "columns are missing: output_tokens"),
+        ("arrival_s,prompt,output_tokens,user\n", "no column `user` in a table of requests"),
+    ],
+)
+def test_what_is_no_trace(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(OmnicfgError) as caught:
+        read_trace(written(tmp_path, text))
+    assert message in caught.value.diagnostics[0].message
+
+
+def test_a_trace_that_is_not_there() -> None:
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_trace("nowhere.csv")
+
+
+def test_a_load_has_the_lengths_the_prefixes_and_the_order_of_its_prompts() -> None:
+    prompts = prompts_of(LOAD, Vocabulary(1000))
+    calls = calls_of(LOAD)
+    assert [call.prompt_tokens for call in calls] == [len(prompt.tokens) for prompt in prompts]
+    same = {(call.prompt[0].name, tuple(prompt.tokens[:48])) for call, prompt in zip(calls, prompts, strict=True)}
+    assert len(same) == 3
+    assert {call.arrival_s for call in calls} == {0.0}
+
+
+def test_a_load_without_a_prefix_shares_nothing() -> None:
+    load = Load("A", 0, 16, 4, 0.5, 1, "text", 4, 12, 7)
+    assert {part.name for call in calls_of(load) for part in call.prompt} == {None}
+    assert len({call.prompt_tokens for call in calls_of(load)}) > 3
+
+
+def test_requests_come_at_a_rate() -> None:
+    times = [call.arrival_s for call in calls_of(Load("A", 0, 16, 4, 0.0, 1, "text", 4, 2000, 7), 50.0)]
+    assert times == sorted(times)
+    assert times[-1] == pytest.approx(40, rel=0.1)
+    assert times == [call.arrival_s for call in calls_of(Load("A", 0, 16, 4, 0.0, 1, "text", 4, 2000, 7), 50.0)]
+
+
+def test_a_trace_that_is_written_reads_the_same(tmp_path: Path) -> None:
+    calls = (*calls_of(LOAD), Call(1.0, (Part(3, "x"), Part(2)), 5, "turn"))
+    assert read_trace(written(tmp_path, "\n".join(lines(calls)))) == calls
+
+
+def test_shipped_traces_are_whole() -> None:
+    assert "chat" in shipped()
+    for name in shipped():
+        calls = read_trace(name)
+        assert len(calls) > 50
+        assert any(part.name for call in calls for part in call.prompt)
