@@ -9,6 +9,8 @@ Of a page's fenced blocks, in their order:
     standard error included;
 ``` ```console needs="vllm" ```
     the same, where vLLM is installed;
+``` ```sh needs="checkout" ``` and ``` ```console needs="checkout" ```
+    commands that change a checkout: they are run in a copy of this one, and each has to succeed;
 ``` ```sh serves="http://127.0.0.1:8091/health" ```
     starts a server, which has to answer there before the page goes on, and to end cleanly after the page's last block;
 ``` ```python ```
@@ -18,8 +20,8 @@ Of a page's fenced blocks, in their order:
 
 One page is one working directory: a git repository that holds a copy of the shipped profiles.
 
-``python -m tests.docs.examples README.md docs/*.md`` writes what the commands print now into the pages; ``--vllm`` runs
-those that need vLLM, too.
+``python -m tests.docs.examples README.md docs/*.md`` writes what the commands print now into the pages; ``--has=vllm``
+and ``--has=checkout`` run those that need it, too.
 """
 
 from __future__ import annotations
@@ -54,11 +56,14 @@ NOT_RUN: Final[Mapping[str, str]] = {
     "checkout": "sets up a checkout and runs its tests, as .ci/run does, or makes its data anew",
     "signatures": "is no program but what the code declares, printed from it",
 }
+# What a block can need, in the words of `needs="..."`.
+NEEDS: Final = frozenset({"vllm", "checkout"})
 
 _FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>\w*)(?P<attributes>(?: [a-z-]+=\"[^\"]+\")*)\n(?P<text>.*?)^ *```$", re.M | re.S
 )
 _ATTRIBUTE = re.compile(r' (?P<name>[a-z-]+)="(?P<value>[^"]+)"')
+_HANDED_ON: Final = ("OMNICFG_UPSTREAM_DEPLOY",)
 _ANSWERS_S: Final = 300.0
 _ENDS_S: Final = 60.0
 _END = "\x1e"  # printed after each command's output
@@ -79,8 +84,9 @@ class Block:
         return self.attributes.get("title")
 
     @property
-    def needs_vllm(self) -> bool:
-        return "serves" in self.attributes or "needs" in self.attributes
+    def needs(self) -> str | None:
+        """What has to be there to run it, beyond the page's own folder: one of :data:`NEEDS`."""
+        return "vllm" if "serves" in self.attributes else self.attributes.get("needs")
 
 
 @dataclass(frozen=True)
@@ -124,10 +130,11 @@ def commands(text: str) -> list[Command]:
 
 
 class Workspace:
-    """The working directory of a page, with ``omnicfg`` on the path of its shell."""
+    """The working directory of a page, with ``omnicfg`` on the path of its shell: this one, or that of a copy."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, checkout: bool = False) -> None:
         self.folder = folder / "work"
+        self._code = self.folder if checkout else ROOT
         self._bin = folder / "bin"
         self._bin.mkdir()
         self._servers: list[subprocess.Popen[bytes]] = []
@@ -135,7 +142,9 @@ class Workspace:
             launcher = self._bin / name
             launcher.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments}"$@"\n')
             launcher.chmod(0o755)
-        shutil.copytree(ROOT / "profiles", self.folder / "profiles")
+        for name in _tracked() if checkout else _tracked("profiles"):
+            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, self.folder / name)
         self.run(["git init -q .", "git add .", "git commit -q -m profiles"])
 
     def run(self, scripts: Sequence[str]) -> list[str]:
@@ -150,9 +159,15 @@ class Workspace:
             stderr=subprocess.STDOUT,
             encoding="utf-8",
             check=False,
-            timeout=120,
+            timeout=300,
         )
         return done.stdout.split(_END)[: len(scripts)]
+
+    def succeed(self, script: str) -> None:
+        """Run a script. Raises ``RuntimeError``, with its output, where a command of it fails."""
+        output, status = self.run([f"(set -e\n{script}) 2>&1; printf '%s' $? > ../status", "cat ../status"])
+        if status != "0":
+            raise RuntimeError(f"{script}ended with {status}:\n{output}")
 
     def serve(self, command: str, url: str) -> None:
         """Start a server and wait until it answers. Raises ``RuntimeError``, with its log, where it does not."""
@@ -182,11 +197,12 @@ class Workspace:
     def _environment(self) -> dict[str, str]:
         who = {"NAME": "Example", "EMAIL": "example@example.com", "DATE": "2026-01-01T00:00:00Z"}
         return {
-            "PATH": f"{self._bin}:{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT),
+            "PATH": f"{self._bin}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PYTHONPATH": str(self._code),
             "HOME": str(self.folder.parent),
             "LC_ALL": "C.UTF-8",
             "GIT_CONFIG_NOSYSTEM": "1",
+            **{name: os.environ[name] for name in _HANDED_ON if name in os.environ},
             **{f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in who.items()},
         }
 
@@ -194,6 +210,13 @@ class Workspace:
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+
+
+def _tracked(*paths: str) -> list[str]:
+    """The files of the repository that are committed, or could be."""
+    words = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *paths]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
+    return [name for name in done.stdout.splitlines() if (ROOT / name).is_file()]
 
 
 def _answers(url: str) -> bool:
@@ -213,10 +236,13 @@ def _status(server: subprocess.Popen[bytes]) -> int:
 
 
 @contextlib.contextmanager
-def workspace() -> Iterator[Workspace]:
-    """A working directory; its servers end cleanly, or ``RuntimeError`` says that they did not."""
+def workspace(*, checkout: bool = False) -> Iterator[Workspace]:
+    """A working directory with the shipped profiles, or a whole checkout, in it.
+
+    Its servers end cleanly, or ``RuntimeError`` says that they did not.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        work = Workspace(Path(folder))
+        work = Workspace(Path(folder), checkout=checkout)
         try:
             yield work
         finally:
@@ -225,12 +251,15 @@ def workspace() -> Iterator[Workspace]:
             raise RuntimeError(f"servers ended with the statuses {statuses}")
 
 
-def renewed(page: str, work: Workspace, *, vllm: bool = False) -> str:
-    """The page with the output that its commands give now. What needs vLLM stays as it is, unless ``vllm``."""
+def renewed(page: str, work: Workspace, has: str | None = None) -> str:
+    """The page with the output that its commands give now. What needs something else than ``has`` stays as it is.
+
+    Raises ``RuntimeError`` where a command fails that has to succeed.
+    """
     made, position = "", 0
     for block in blocks(page):
         made += page[position : block.span[0]]
-        made += block.text if block.needs_vllm and not vllm else _renewed_block(block, work)
+        made += _renewed_block(block, work) if block.needs in (None, has) else block.text
         position = block.span[1]
     return made + page[position:]
 
@@ -240,6 +269,8 @@ def _renewed_block(block: Block, work: Workspace) -> str:
         work.write(block.title, block.text)
     if "serves" in block.attributes:
         work.serve(block.text, block.attributes["serves"])
+    if block.language == "sh" and block.needs == "checkout":
+        work.succeed(block.text)
     if block.language != "console":
         return block.text
     shown = commands(block.text)
@@ -268,12 +299,12 @@ def doctest_failures(page: str, name: str, work: Workspace) -> list[str]:
 
 def main() -> None:
     """Renew the pages named on the command line."""
-    vllm = "--vllm" in sys.argv
-    for name in (word for word in sys.argv[1:] if word != "--vllm"):
+    has = next((word.removeprefix("--has=") for word in sys.argv[1:] if word.startswith("--has=")), None)
+    for name in (word for word in sys.argv[1:] if not word.startswith("--has=")):
         path = Path(name)
         page = path.read_text(encoding="utf-8")
-        with workspace() as work:
-            new = renewed(page, work, vllm=vllm)
+        with workspace(checkout=has == "checkout") as work:
+            new = renewed(page, work, has)
         if new != page:
             path.write_text(new, encoding="utf-8")
             sys.stdout.write(f"{path}\n")

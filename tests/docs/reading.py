@@ -23,7 +23,7 @@ from ruamel.yaml.error import YAMLError
 from omnicfg.cli import command_module
 from omnicfg.errors import UsageError
 from omnicfg.parser import parse
-from tests.docs.examples import NOT_RUN, ROOT, Block, blocks
+from tests.docs.examples import NEEDS, NOT_RUN, ROOT, Block, blocks
 
 # A language that is none of these could be one more name for a shell.
 DATA: Final = frozenset({"yaml", "json", "toml", "csv", "lua", "text", "xml"})
@@ -54,8 +54,8 @@ def _of(block: Block) -> Iterator[str]:
         yield f"{unknown} is no attribute"
     if reason is not None and reason not in NOT_RUN:
         yield f"{reason!r} is no reason not to be run; reasons are {', '.join(NOT_RUN)}"
-    if block.attributes.get("needs", "vllm") != "vllm":
-        yield "all that a block can need is vllm"
+    if (needs := block.attributes.get("needs")) is not None and needs not in NEEDS:
+        yield f"{needs!r} is nothing that a block can need: {', '.join(sorted(NEEDS))}"
     if block.language not in DATA | COMMANDS:
         yield f"{block.language!r} is no language of our pages: {', '.join(sorted(DATA | COMMANDS))}"
     elif block.language == "python" and reason != "signatures":
@@ -80,7 +80,7 @@ def _python(block: Block) -> Iterator[str]:
 
 
 def _shell(block: Block) -> Iterator[str]:
-    if not {"serves", "not-run"} & block.attributes.keys():
+    if not {"serves", "not-run"} & block.attributes.keys() and block.needs != "checkout":
         yield 'commands in a `sh` block are not run: make it `console`, or say why in `not-run="..."`'
     done = subprocess.run(["bash", "-n"], input=block.text, capture_output=True, encoding="utf-8", check=False)
     if done.returncode:

@@ -16,7 +16,13 @@ PAGES = sorted(
     [*ROOT.glob("*.md"), *(path for path in ROOT.glob("docs/**/*.md") if path.parent.name != "rules")],
     key=lambda path: path.relative_to(ROOT).as_posix(),
 )
-SERVING = [path for path in PAGES if any(block.needs_vllm for block in blocks(path.read_text(encoding="utf-8")))]
+
+
+def needing(what: str) -> list[Path]:
+    """The pages with blocks that need it."""
+    return [path for path in PAGES if any(block.needs == what for block in blocks(path.read_text(encoding="utf-8")))]
+
+
 LINKED = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 _LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
@@ -39,14 +45,29 @@ def test_commands_print_what_the_page_shows(path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", SERVING, ids=page_id)
+@pytest.mark.parametrize("path", needing("vllm"), ids=page_id)
 def test_servers_answer_what_the_page_shows(path: Path) -> None:
     pytest.importorskip("vllm")
     page = path.read_text(encoding="utf-8")
     with workspace() as work:
-        now = renewed(page, work, vllm=True)
+        now = renewed(page, work, "vllm")
     changed = difflib.unified_diff(page.splitlines(), now.splitlines(), "shown", "answered now", lineterm="")
-    assert page == now, "\n".join([*changed, f"`python -m tests.docs.examples --vllm {page_id(path)}` renews it"])
+    assert page == now, "\n".join([*changed, f"`python -m tests.docs.examples --has=vllm {page_id(path)}` renews it"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", needing("checkout"), ids=page_id)
+def test_contributors_get_what_the_page_promises(
+    path: Path, upstream_deploy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMNICFG_UPSTREAM_DEPLOY", str(upstream_deploy))
+    page = path.read_text(encoding="utf-8")
+    with workspace(checkout=True) as work:
+        now = renewed(page, work, "checkout")
+    changed = difflib.unified_diff(page.splitlines(), now.splitlines(), "shown", "printed now", lineterm="")
+    assert page == now, "\n".join(
+        [*changed, f"`python -m tests.docs.examples --has=checkout {page_id(path)}` renews it"]
+    )
 
 
 @pytest.mark.parametrize("path", PAGES, ids=page_id)
