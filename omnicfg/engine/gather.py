@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ from vllm.distributed.kv_transfer.kv_connector.v1.base import (
 from vllm.distributed.parallel_state import get_tensor_model_parallel_rank
 from vllm.logger import init_logger
 
+from omnicfg.engine.device_ring import DeviceRing
 from omnicfg.engine.metrics import BYTES, CACHE_BYTES, DROPPED, ROWS, WAITED, PayloadMetrics, PayloadStats, Tally
 from omnicfg.engine.paged_rows import PagedRows
 from omnicfg.engine.spec import CONFIG_KEY, REQUEST_FLAG, PayloadRows, socket_path
@@ -210,6 +212,7 @@ class Shipper:
             least = _MESSAGES_PER_RING * self._token_bytes
             raise ValueError(f"ring_bytes: {sender.capacity} are too few for rows of this model: at least {least}")
         self._ring = torch.frombuffer(sender.buffer, dtype=torch.uint8)
+        self._pinned = False
         self._on_gpu = cache.device.type != "cpu"
         self._stream = torch.cuda.Stream(cache.device, priority=-1) if self._on_gpu else None
         self._step_begins: torch.cuda.Event | None = None
@@ -217,8 +220,6 @@ class Shipper:
         self._failure: Exception | None = None
         self._jobs: queue.SimpleQueue[_Job | _Parcel | None] = queue.SimpleQueue()
         self._outbox: queue.SimpleQueue[_Parcel | None] = queue.SimpleQueue()
-        if self._on_gpu:
-            self._pin()
         self._threads = [
             threading.Thread(target=work, name=f"omnicfg-rows-{name}", daemon=True)
             for name, work in (("packer", self._pack), ("postman", self._post))
@@ -294,7 +295,7 @@ class Shipper:
             self._outbox.put((job.copied, rows_message(message, media=begun), slot))
 
     def _copy(self, slots: np.ndarray, slot: Slot, ready: torch.cuda.Event | None) -> torch.cuda.Event | None:
-        target = self._ring[slot.offset : slot.offset + slot.size].view(self._cache.dtype)
+        target = self._ring_of(slot)[slot.offset : slot.offset + slot.size].view(self._cache.dtype)
         shape = (len(slots), self._cache.shape[1], self._cache.shape[3])
         if self._stream is None:
             target.view(shape).copy_(self._gather(torch.from_numpy(slots)))
@@ -312,6 +313,16 @@ class Shipper:
         """Rows ``[tokens, rows, width]`` at the given slots (block id times block size plus offset)."""
         size = self._cache.shape[2]
         return self._cache[slots // size, :, slots % size]
+
+    def _ring_of(self, slot: Slot) -> torch.Tensor:
+        """The ring that the slot's consumer reads; the host's is pinned when the first one does."""
+        if slot.on_gpu:
+            assert isinstance(self._sender.gpu_ring, DeviceRing)
+            return self._sender.gpu_ring.bytes
+        if self._on_gpu and not self._pinned:
+            self._pin()
+            self._pinned = True
+        return self._ring
 
     def _pin(self) -> None:
         """Let the GPU copy into the ring directly and in the background."""
@@ -450,7 +461,9 @@ class PayloadConnector(KVConnectorBase_V1, SupportsHMA):
         path = socket_path(extra("socket", None), int(extra("replicas", 1)), replica)
         tokens = self._vllm_config.scheduler_config.max_num_batched_tokens
         fitting = min(max(_STEPS_PER_RING * tokens * layout.token_bytes, _RING_LEAST), _RING_MOST)
-        sender = RowSender(Path(path), layout, int(extra("ring_bytes", fitting)), float(extra("stall_seconds", 10.0)))
+        capacity = int(extra("ring_bytes", fitting))
+        offer = partial(DeviceRing, capacity, cache.device) if cache.is_cuda else None
+        sender = RowSender(Path(path), layout, capacity, float(extra("stall_seconds", 10.0)), offer)
         logger.info("Payload rows %s, %d B per token, at %s", payload.names, layout.token_bytes, path)
         return sender
 

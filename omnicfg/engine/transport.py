@@ -11,6 +11,9 @@ Back-pressure: a producer that finds no room waits for the consumer, so a slow c
 and memory stays bounded. One that does not move for ``stall_seconds`` is disconnected, and the engine goes on
 without it. Without a consumer rows are dropped, and counted.
 
+A producer on a GPU can offer a ring in the memory of that GPU beside the one of the host. A consumer that is able to
+map it says so, and its rows never pass through the host; what it has to bring for that is not part of this module.
+
 Linux only (``memfd_create``, ``SCM_RIGHTS``). Standard library only.
 """
 
@@ -25,20 +28,43 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Protocol, Self
 
-PROTOCOL = 1
+PROTOCOL = 2
 SOCKET_PATH_LIMIT = 107  # sun_path of unix(7), less the closing zero
 _ALIGNMENT = 64
+_IN_MEMORY, _ON_GPU = 0, 1
+_ANSWER_S: Final = 60.0
+"""How long a consumer may take to say which ring it wants; it may have to start CUDA first."""
 _POSITION = struct.Struct("<Q")
 _LENGTH = struct.Struct("<I")
 
 
 class TransportError(RuntimeError):
     """A connection that cannot be made, or a peer that speaks something else."""
+
+
+class GpuRing(Protocol):
+    """A producer's ring in the memory of a GPU."""
+
+    def handle(self) -> bytes:
+        """What another process maps it with."""
+
+    def close(self) -> None:
+        """Give the memory back."""
+
+
+class MappedRing(Protocol):
+    """Another process's ring in the memory of a GPU."""
+
+    def read(self, offset: int, size: int) -> Any:
+        """A copy of these bytes: a tensor on a GPU of this process."""
+
+    def close(self) -> None:
+        """Unmap it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +102,8 @@ class Rows:
     """Rows of ``count`` tokens of one request, from position ``start``: shape ``[count, names, width]``, C
     order.
 
-    ``data`` points into the ring: it is valid until the next message is asked for. A request's first rows bring the
+    ``data`` is a ``memoryview`` of the ring, valid until the next message is asked for; of a ring on a GPU, a tensor of
+    bytes that is the consumer's own. A request's first rows bring the
     ``media`` of its prompt.
     """
 
@@ -84,7 +111,7 @@ class Rows:
     key: str | None
     start: int
     count: int
-    data: memoryview
+    data: Any
     media: tuple[Media, ...] = ()
 
 
@@ -114,15 +141,24 @@ class Slot:
     size: int
     end: int
     consumer: int
+    on_gpu: bool = False
 
 
 class RowSender:
     """The producer: one ring, one consumer at a time. Call ``reserve`` and ``publish`` in the same order.
 
-    ``capacity`` is in bytes. ``buffer`` is the ring itself, for whoever fills the slots.
+    ``capacity`` is in bytes. ``buffer`` is the ring itself, for whoever fills the slots; those that are ``on_gpu`` lie
+    in ``gpu_ring``, which ``offer`` makes when the first consumer wants one.
     """
 
-    def __init__(self, path: Path, layout: RowLayout, capacity: int, stall_seconds: float = 10.0) -> None:
+    def __init__(
+        self,
+        path: Path,
+        layout: RowLayout,
+        capacity: int,
+        stall_seconds: float = 10.0,
+        offer: Callable[[], GpuRing] | None = None,
+    ) -> None:
         if len(os.fsencode(path)) > SOCKET_PATH_LIMIT:
             raise TransportError(f"the socket path {path} is longer than {SOCKET_PATH_LIMIT} bytes")
         self.path = path
@@ -132,6 +168,9 @@ class RowSender:
         self._fd = os.memfd_create("omnicfg-rows", os.MFD_CLOEXEC)
         os.ftruncate(self._fd, capacity)
         self.buffer = mmap.mmap(self._fd, capacity)
+        self.gpu_ring: GpuRing | None = None
+        self._offer = offer
+        self._on_gpu = False
         self._room = threading.Condition()
         self._reserved = 0
         self._published = 0
@@ -167,7 +206,7 @@ class RowSender:
             if peer is None or self._peer is not peer:
                 return None
             self._reserved = end
-            return Slot(start % self.capacity, size, end, self._consumers)
+            return Slot(start % self.capacity, size, end, self._consumers, self._on_gpu)
 
     def publish(self, message: Mapping[str, Any], slot: Slot | None = None) -> bool:
         """Hand a message over, with the rows of ``slot`` if it has any; false when there is no consumer any
@@ -177,12 +216,12 @@ class RowSender:
         if peer is None or (slot is not None and slot.consumer != self._consumers):
             return False
         where = {} if slot is None else {"offset": slot.offset, "size": slot.size, "end": slot.end}
-        body = json.dumps({**message, **where}, separators=(",", ":")).encode()
+        framed = _framed({**message, **where})
         if slot is not None:
             with self._room:
                 self._published = slot.end
         try:
-            peer.sendall(_LENGTH.pack(len(body)) + body)
+            peer.sendall(framed)
         except OSError:
             self._drop(peer)
             return False
@@ -200,6 +239,8 @@ class RowSender:
             self._drop(peer)
         self.path.unlink(missing_ok=True)
         self._doorman.join(timeout=5)
+        if self.gpu_ring is not None:
+            self.gpu_ring.close()
         os.close(self._fd)
 
     def _drop(self, peer: socket.socket) -> None:
@@ -231,13 +272,29 @@ class RowSender:
             "width": layout.width,
             "dtype": layout.dtype,
             "itemsize": layout.itemsize,
+            "gpu": self._offer is not None,
         }
-        body = json.dumps(hello).encode()
-        socket.send_fds(peer, [_LENGTH.pack(len(body)) + body], [self._fd])
+        socket.send_fds(peer, [_framed(hello)], [self._fd])
+        on_gpu = self._asked_for_gpu(peer)
         with self._room:
+            self._on_gpu = on_gpu
             self._released = self._published = self._reserved
             self._consumers += 1
             self._peer = peer
+
+    def _asked_for_gpu(self, peer: socket.socket) -> bool:
+        """Whether the consumer wants the ring on the GPU, which it is told how to map. Raises :class:`OSError`."""
+        peer.settimeout(_ANSWER_S)
+        answer = peer.recv(_POSITION.size, socket.MSG_WAITALL)
+        peer.settimeout(None)
+        if len(answer) < _POSITION.size:
+            raise ConnectionResetError("the consumer left before it said which ring it wants")
+        wanted = self._offer is not None and _POSITION.unpack(answer) == (_ON_GPU,)
+        if wanted:
+            assert self._offer is not None
+            self.gpu_ring = self.gpu_ring or self._offer()
+            peer.sendall(_framed({"handle": self.gpu_ring.handle().hex()}))
+        return wanted
 
     def _follow(self, peer: socket.socket) -> None:
         """Take in the consumer's releases until it goes away."""
@@ -256,9 +313,9 @@ class RowSender:
 class RowReceiver:
     """The consumer: ``for message in receiver`` until the engine goes away. For one thread."""
 
-    def __init__(self, path: Path, timeout: float = 30.0) -> None:
+    def __init__(self, path: Path, timeout: float = 30.0, mapped: Callable[[bytes], MappedRing] | None = None) -> None:
         """Connect to the engine that listens at ``path``, waiting up to ``timeout`` seconds for it to be
-        there.
+        there. ``mapped`` maps a ring on a GPU where one is offered; what it raises is raised.
         """
         self._socket = _connect(path, timeout)
         self._pending = bytearray()
@@ -270,6 +327,7 @@ class RowReceiver:
             self._ring = mmap.mmap(fd, int(hello["capacity"]), access=mmap.ACCESS_READ)
         finally:
             os.close(fd)
+        self._mapped = self._choose_ring(mapped if hello["gpu"] else None)
         self.layout = RowLayout(tuple(hello["names"]), int(hello["width"]), str(hello["dtype"]), int(hello["itemsize"]))
 
     def __iter__(self) -> Iterator[Message]:
@@ -300,6 +358,14 @@ class RowReceiver:
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
+        mapped, self._mapped = self._mapped, None
+        if mapped is not None:
+            mapped.close()
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether rows come through the memory of a GPU."""
+        return self._mapped is not None
 
     def __enter__(self) -> Self:
         return self
@@ -307,17 +373,36 @@ class RowReceiver:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _choose_ring(self, mapped: Callable[[bytes], MappedRing] | None) -> MappedRing | None:
+        self._socket.sendall(_POSITION.pack(_IN_MEMORY if mapped is None else _ON_GPU))
+        if mapped is None:
+            return None
+        body = self._read_frame()
+        if body is None:
+            raise TransportError("the engine left before it said where its ring is")
+        try:
+            return mapped(bytes.fromhex(json.loads(body)["handle"]))
+        except BaseException:
+            self._socket.close()
+            raise
+
     def _rows(self, frame: Mapping[str, Any]) -> list[Rows]:
         messages: list[Rows] = []
         position, token_bytes = frame.get("offset", 0), self.layout.token_bytes
         ring = memoryview(self._ring)
         media = {request: tuple(Media(*one) for one in items) for request, items in frame.get("media", {}).items()}
         for request, key, start, count in frame.get("rows", ()):
-            view = ring[position : position + count * token_bytes]
-            self._views.append(view)
+            view = self._view(ring, position, count * token_bytes)
             messages.append(Rows(request, key, start, count, view, media.get(request, ()) if start == 0 else ()))
             position += count * token_bytes
         return messages
+
+    def _view(self, ring: memoryview, position: int, size: int) -> Any:
+        if self._mapped is not None:
+            return self._mapped.read(position, size)
+        view = ring[position : position + size]
+        self._views.append(view)
+        return view
 
     def _give_back(self) -> None:
         self._views.clear()
@@ -430,6 +515,11 @@ def rows_message(
     """
     described = {request: [dataclasses.astuple(one) for one in items] for request, items in (media or {}).items()}
     return {"rows": rows, "finished": finished, **({"media": described} if described else {})}
+
+
+def _framed(message: Mapping[str, Any]) -> bytes:
+    body = json.dumps(message, separators=(",", ":")).encode()
+    return _LENGTH.pack(len(body)) + body
 
 
 def _aligned(size: int) -> int:

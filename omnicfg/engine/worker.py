@@ -33,7 +33,7 @@ from omnicfg.engine.stages import Chunk, Ended, Executor, RequestError, StageOpt
 from omnicfg.engine.transport import Message, RowLayout, RowReceiver, Rows, RowSender, TransportError, rows_message
 
 if TYPE_CHECKING:
-    import numpy as np
+    pass
 
 _BEAT_S: Final = 1.0
 _CONNECT_S: Final = 600.0
@@ -77,6 +77,10 @@ def main() -> int:
         import torch
 
         torch.set_num_threads(job.options.threads)
+    if job.options.dtype == "float32":
+        import torch
+
+        torch.backends.cudnn.allow_tf32 = False  # ten bits of a sample would be lost to convolutions
     Worker(job, make(job.kind, job.options)).run()
     return 0
 
@@ -206,22 +210,35 @@ class Worker:
         """Rows of the stage before, again from a new process where that one has died."""
         while True:
             try:
-                receiver = RowReceiver(Path(self._job.rows_in), timeout=_CONNECT_S)
+                receiver = self._connected()
             except (TransportError, OSError):
                 time.sleep(_RETRY_S)
                 continue
-            self._inbox.put(lambda: self._tell("ready", facts=self._executor.facts()))
+            facts = {"rows_on_gpu": receiver.on_gpu}
+            self._inbox.put(lambda: self._tell("ready", facts={**self._executor.facts(), **facts}))  # noqa: B023
             with receiver:
                 while (messages := receiver.receive()) is not None:
                     for message in messages:
                         self._inbox.put(self._delivery(message, receiver.layout))
             self._inbox.put(lambda: self._tell("cut"))
 
+    def _connected(self) -> RowReceiver:
+        """Through the memory of a GPU where both ends have one and this process can map the other's."""
+        path = Path(self._job.rows_in)
+        if self._job.options.device.startswith("cuda"):
+            from omnicfg.engine.device_ring import MappedRing
+
+            try:
+                return RowReceiver(path, timeout=_CONNECT_S, mapped=MappedRing)
+            except RuntimeError as error:
+                print(f"stage {self._job.stage}: rows come through the host's memory: {error}", file=sys.stderr)
+        return RowReceiver(path, timeout=_CONNECT_S)
+
     def _delivery(self, message: Message, layout: RowLayout) -> Callable[[], None]:
         """What the executor is to do with a message; its rows are copied, since the ring's room is given back."""
         key = message.key or message.request
         if isinstance(message, Rows):
-            rows, start, media = _array(bytes(message.data), layout), message.start, message.media
+            rows, start, media = _array(message.data, layout), message.start, message.media
 
             def deliver() -> None:
                 if media:
@@ -250,11 +267,15 @@ class Worker:
         threading.Thread(target=target, name=target.__name__, daemon=True).start()
 
 
-def _array(data: bytes, layout: RowLayout) -> np.ndarray:
-    """``[count, names, width]``."""
+def _array(data: Any, layout: RowLayout) -> Any:
+    """``[count, names, width]``: an array of its own, or the tensor that a GPU's ring gave."""
+    if not isinstance(data, memoryview):
+        import torch
+
+        return data.view(getattr(torch, layout.dtype)).view(-1, len(layout.names), layout.width)
     import numpy as np
 
-    flat = np.frombuffer(data, dtype=_NUMPY.get(layout.dtype, layout.dtype))
+    flat = np.frombuffer(bytes(data), dtype=_NUMPY.get(layout.dtype, layout.dtype))
     return flat.reshape(-1, len(layout.names), layout.width)
 
 

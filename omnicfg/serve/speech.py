@@ -98,7 +98,9 @@ def with_speech(launch: Launch, request: Request, machine: Machine, rows: Path, 
         jobs=jobs,
         voices=tuple(voices),
         default_voice=last["default_voice"] if last["default_voice"] in voices else next(iter(voices), ""),
-        environments=tuple(_environment(stage, machine) for stage in plan.stages[1:]),
+        environments=tuple(
+            _environment(stage, machine, before) for before, stage in zip(plan.stages, plan.stages[1:], strict=False)
+        ),
         drain_s=drain_s,
         stall_s=_FIRST_STALL_S,
         thinker_env={name: value for name, value in launch.env.items() if name != API_KEY_VARIABLE},
@@ -166,14 +168,21 @@ def _frames(plan: Plan) -> dict[str, int]:
     return {option: extra[key] for option, key in _CHUNKS.items() if isinstance(extra.get(key), int)}
 
 
-def _environment(stage: StagePlan, machine: Machine) -> dict[str, str]:
-    """A stage's own environment, and its devices."""
+def _environment(stage: StagePlan, machine: Machine, before: StagePlan) -> dict[str, str]:
+    """A stage's own environment and its devices, behind which stands the one whose rows it reads."""
     env = {str(name): str(value) for name, value in (stage.runtime.value("env") or {}).items()}
-    placement = placement_of(stage)
-    if not machine.serves_on_cpu and placement and placement.replicas:
-        chosen = [machine.visible[device] for device in placement.replicas[0] if device < len(machine.visible)]
-        env["CUDA_VISIBLE_DEVICES"] = ",".join(chosen)
+    own = _devices(stage, machine)
+    if own:
+        env["CUDA_VISIBLE_DEVICES"] = ",".join(dict.fromkeys([*own, *_devices(before, machine)[:1]]))
     return env
+
+
+def _devices(stage: StagePlan, machine: Machine) -> list[str]:
+    """The devices of a stage's first replica, as ``CUDA_VISIBLE_DEVICES`` calls them; none on the CPU."""
+    placement = placement_of(stage)
+    if machine.serves_on_cpu or not placement or not placement.replicas:
+        return []
+    return [machine.visible[device] for device in placement.replicas[0] if device < len(machine.visible)]
 
 
 def _bundled(plan: Plan, stage: StagePlan) -> Mapping[str, Any]:

@@ -17,6 +17,7 @@ from omnicfg.engine.transport import (
     RowReceiver,
     Rows,
     RowSender,
+    Slot,
     TransportError,
     rows_message,
 )
@@ -205,3 +206,86 @@ def test_requests_do_not_mix() -> None:
     second, first = assembled(*messages)
     assert first.data == b"\x01" * TOKEN
     assert second.data == b"\x02" * TOKEN
+
+
+class OwnRing:
+    """Stands in for memory of a GPU: a file that both sides know."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.closed = False
+        path.write_bytes(bytes(1024))
+
+    def handle(self) -> bytes:
+        return str(self.path).encode()
+
+    def write(self, offset: int, data: bytes) -> None:
+        with self.path.open("r+b") as file:
+            file.seek(offset)
+            file.write(data)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class MappedFile:
+    def __init__(self, handle: bytes) -> None:
+        self.path = Path(handle.decode())
+        self.closed = False
+
+    def read(self, offset: int, size: int) -> bytes:
+        return self.path.read_bytes()[offset : offset + size]
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def offering(tmp_path: Path) -> Iterator[RowSender]:
+    ring = tmp_path / "ring"
+    sender = RowSender(tmp_path / "rows.sock", LAYOUT, 1024, offer=lambda: OwnRing(ring))
+    yield sender
+    sender.close()
+
+
+def reserved(sender: RowSender, size: int) -> Slot:
+    while (slot := sender.reserve(size)) is None:
+        time.sleep(0.001)
+    return slot
+
+
+def test_rows_come_through_an_offered_ring_where_the_consumer_maps_it(offering: RowSender) -> None:
+    with RowReceiver(offering.path, mapped=MappedFile) as receiver:
+        assert receiver.on_gpu
+        slot = reserved(offering, 2 * TOKEN)
+        assert slot.on_gpu
+        assert isinstance(offering.gpu_ring, OwnRing)
+        offering.gpu_ring.write(slot.offset, b"\x05" * slot.size)
+        offering.publish(rows_message([("a", None, 0, 2)]), slot)
+        (rows,) = receiver.receive() or []
+        assert isinstance(rows, Rows)
+        assert rows.data == b"\x05" * 2 * TOKEN
+    offering.close()
+    assert offering.gpu_ring.closed
+
+
+def test_a_consumer_without_a_gpu_reads_the_hosts_ring(offering: RowSender) -> None:
+    with RowReceiver(offering.path) as receiver:
+        assert not receiver.on_gpu
+        assert not reserved(offering, TOKEN).on_gpu
+    assert offering.gpu_ring is None
+
+
+def test_nothing_is_mapped_where_nothing_is_offered(sender: RowSender) -> None:
+    with RowReceiver(sender.path, mapped=MappedFile) as receiver:
+        assert not receiver.on_gpu
+
+
+def test_a_consumer_that_cannot_map_the_ring_may_come_again_for_the_hosts(offering: RowSender) -> None:
+    def refuses(handle: bytes) -> MappedFile:
+        raise RuntimeError("cudaIpcOpenMemHandle: cudaErrorPeerAccessUnsupported")
+
+    with pytest.raises(RuntimeError, match="cudaErrorPeerAccessUnsupported"):
+        RowReceiver(offering.path, mapped=refuses)
+    with RowReceiver(offering.path):
+        assert not reserved(offering, TOKEN).on_gpu

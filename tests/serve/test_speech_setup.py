@@ -78,9 +78,9 @@ def test_the_plan_says_how_stages_sample_and_how_many_they_serve(tmp_path: Path)
     assert options.engine_args == {"enforce_eager": True, "gpu_memory_utilization": 0.1}
 
 
-def test_each_stage_sees_its_own_devices(tmp_path: Path) -> None:
+def test_each_stage_sees_its_own_devices_then_the_one_whose_rows_it_reads(tmp_path: Path) -> None:
     setup = setup_of(bundled.launch(request(tmp_path, "qwen3_omni_moe"), TWO_GPUS))
-    assert [one["CUDA_VISIBLE_DEVICES"] for one in setup.environments] == ["5", "5"]
+    assert [one["CUDA_VISIBLE_DEVICES"] for one in setup.environments] == ["5,4", "5"]
     assert setup.thinker_env["CUDA_VISIBLE_DEVICES"] == "4"
     assert {job.options.device for job in setup.jobs} == {"cuda"}
 

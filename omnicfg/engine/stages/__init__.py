@@ -99,8 +99,8 @@ class Executor(Protocol):
     def media(self, key: str, media: Sequence[Media]) -> None:
         """The pictures, sounds and videos of the prompt, before the first of its rows."""
 
-    def rows(self, key: str, start: int, rows: np.ndarray) -> None:
-        """Rows of the stage before; a view that is valid during the call."""
+    def rows(self, key: str, start: int, rows: Any) -> None:
+        """Rows of the stage before: an array, or a tensor where they came through the memory of the executor's GPU."""
 
     def rows_end(self, key: str, count: int) -> None:
         """The stage before has handed on ``count`` rows, and no more follow."""

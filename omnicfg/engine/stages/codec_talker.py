@@ -59,7 +59,7 @@ class Speech:
     spoken: list[int] = field(default_factory=list)
     text_ended: bool = False
     media: Sequence[Media] = ()
-    kept: list[np.ndarray] = field(default_factory=list)
+    kept: list[torch.Tensor] = field(default_factory=list)
     rows: int = 0
     rows_ended: bool = False
     slot: int | None = None
@@ -134,12 +134,12 @@ class CodecTalker:
         if (speech := self._open.get(key)) is not None:
             speech.media = media
 
-    def rows(self, key: str, start: int, rows: np.ndarray) -> None:
+    def rows(self, key: str, start: int, rows: np.ndarray | torch.Tensor) -> None:
         speech = self._open.get(key)
         if speech is None or speech.slot is not None:
             return  # rows are for the prompt
         if start == speech.rows:
-            speech.kept.append(rows.copy())
+            speech.kept.append(_tensor(rows))
             speech.rows += len(rows)
 
     def rows_end(self, key: str, count: int) -> None:  # noqa: ARG002 - one interface
@@ -270,8 +270,7 @@ class CodecTalker:
         user = self._project([speech.prompt[place] for place in places])
         media = [number for number, place in enumerate(places) if speech.prompt[place] in self._media]
         if media:
-            rows = np.concatenate(speech.kept)[[places[number] for number in media]]
-            states = self._as_rows(rows)
+            states = self._as_rows(torch.cat(speech.kept)[[places[number] for number in media]])
             user[media] = self._talker.hidden_projection(states).to(user.dtype)
         names = ("codec_nothink_id", "codec_think_bos_id", "codec_think_eos_id")
         pad, begin = self._own.codec_pad_id, self._own.codec_bos_id
@@ -287,12 +286,9 @@ class CodecTalker:
         embedded: torch.Tensor = self._talker.model.codec_embedding(codes)
         return embedded
 
-    def _as_rows(self, rows: np.ndarray) -> torch.Tensor:
+    def _as_rows(self, rows: torch.Tensor) -> torch.Tensor:
         """``[tokens, width]`` of the first kept row, in the Talker's dtype."""
-        states = torch.from_numpy(np.ascontiguousarray(rows))
-        if states.dtype == torch.uint16:
-            states = states.view(torch.bfloat16)
-        return states[:, 0].to(self._device, getattr(torch, self._options.dtype))
+        return rows[:, 0].to(self._device, getattr(torch, self._options.dtype))
 
     def _project(self, ids: Sequence[int]) -> torch.Tensor:
         """Text tokens as the Talker reads them: ``[tokens, hidden]``."""
@@ -389,3 +385,11 @@ class CodecTalker:
 def readable(speech: Speech) -> int:
     """How many tokens of the assistant's turn are read: all but the last one that was sampled."""
     return len(speech.spoken) - 1
+
+
+def _tensor(rows: np.ndarray | torch.Tensor) -> torch.Tensor:
+    """Rows as a tensor; numpy has bfloat16 as bits only."""
+    if isinstance(rows, torch.Tensor):
+        return rows
+    states = torch.from_numpy(rows)
+    return states.view(torch.bfloat16) if states.dtype == torch.uint16 else states
