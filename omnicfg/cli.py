@@ -8,7 +8,7 @@ import os
 import sys
 from importlib import import_module
 from types import ModuleType
-from typing import Final
+from typing import Final, TextIO
 
 from omnicfg.errors import OmnicfgError, UsageError
 from omnicfg.registry import module_names, modules_of
@@ -45,7 +45,8 @@ def run(words: list[str]) -> int:
         print("\n".join(candidates(words)))
         return 0
     if not words or words[0] in ("-h", "--help"):
-        print(_overview(), file=sys.stdout if words else sys.stderr)
+        stream = sys.stdout if words else sys.stderr
+        stream.write(_overview(stream))
         return 0 if words else 2
     if words[0] == "--version":
         from omnicfg import __version__
@@ -64,21 +65,22 @@ def run(words: list[str]) -> int:
         return module.run(**given) or 0
 
 
-def _overview() -> str:
-    modules = modules_of(_COMMANDS)
-    width = max(len(name) for name in command_names())
-    lines = [f"  {name.replace('_', '-'):<{width}}  {module.HELP}" for name, module in modules.items()]
-    return "\n".join(
+def _overview(stream: TextIO) -> str:
+    from omnicfg.report.table import render_table
+    from omnicfg.report.terminal import Style, paragraph, width_of
+
+    width = width_of(stream)
+    rows = [[name.replace("_", "-"), str(module.HELP)] for name, module in modules_of(_COMMANDS).items()]
+    last = [
+        f"`{PROG} COMMAND --help` shows a command's options; `{PROG} --version` the version.",
+        "Exit codes: 0 clean, 1 findings or differences, 2 usage or trouble, 130 interrupted, 141 output cut off.",
+    ]
+    return "".join(
         [
-            f"usage: {PROG} COMMAND ...",
-            "",
-            _ABOUT,
-            "",
-            "commands:",
-            *lines,
-            "",
-            f"`{PROG} COMMAND --help` shows a command's options; `{PROG} --version` the version.",
-            "Exit codes: 0 clean, 1 findings or differences, 2 usage or trouble, 130 interrupted, 141 output cut off.",
+            f"usage: {PROG} COMMAND ...\n\n{paragraph(_ABOUT, width)}\ncommands:\n",
+            render_table(rows, Style(False), width, indent="  "),
+            "\n",
+            *(paragraph(line, width) for line in last),
         ]
     )
 

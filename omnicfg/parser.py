@@ -8,6 +8,7 @@ a framework takes longer to start than a profile to compile; even argparse costs
 from __future__ import annotations
 
 import os
+import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -205,17 +206,17 @@ class _Parser:
     def help(self) -> str:
         """The text of ``--help``."""
         from omnicfg.report.table import render_table
-        from omnicfg.report.terminal import Style
+        from omnicfg.report.terminal import Style, paragraph, width_of
 
-        plain = Style(False)
+        plain, width = Style(False), min(width_of(sys.stdout) or 100, 100)
         usage = " ".join(["usage:", self.prog, *map(_usage, self.arguments), "[OPTION ...]"])
         arguments = [[each.shown, each.declared.help] for each in self.arguments]
         options = [[_left(each), _right(each)] for each in self.options]
-        parts = [f"{usage}\n\n{self.description}\n"]
+        parts = [f"{paragraph(usage, width)}\n{paragraph(self.description, width)}"]
         if arguments:
-            parts.append("\narguments:\n" + render_table(arguments, plain, 100, indent="  "))
+            parts.append("\narguments:\n" + render_table(arguments, plain, width, indent="  "))
         options.append(["-h, --help", "Show this help and exit."])
-        parts.append("\noptions:\n" + render_table(options, plain, 100, indent="  "))
+        parts.append("\noptions:\n" + render_table(options, plain, width, indent="  "))
         return "".join(parts)
 
 

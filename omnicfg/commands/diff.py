@@ -14,6 +14,7 @@ from omnicfg.differences.gitdiff import GitDiff, Repository, git_diff
 from omnicfg.errors import OmnicfgError, UsageError
 from omnicfg.parser import Argument, Option
 from omnicfg.plan import Plan
+from omnicfg.report.progress import working
 
 HELP = "Show what changes effectively: between two profiles, with --git two revisions, with --versions two releases."
 
@@ -61,7 +62,8 @@ def run(
     finish = finish_of(effective, vllm_version)
     if git:
         revision, other, paths = _revisions(words)
-        found = git_diff(revision, other, paths, platforms=platforms, pipeline=pipeline, finish=finish, model=model)
+        with working("comparing revisions"):
+            found = git_diff(revision, other, paths, platforms=platforms, pipeline=pipeline, finish=finish, model=model)
         sys.stdout.write(_render_git(found, platforms, format))
         return int(bool(found.profiles))
     if len(words) != 2:
@@ -116,7 +118,8 @@ def _versions(product: str, words: Sequence[str], platforms: Sequence[str], form
         example = f"`omnicfg diff --versions {product} V1..V2 [PATH...]`; shipped: {shipped}."
         raise UsageError("`diff --versions` needs two versions", example)
     profiles = list(profiles_in([Path(word) for word in words[1:]] or [Path()]))
-    found = upgrade(product, before, after, profiles, platforms)
+    with working(f"comparing {len(profiles)} profiles"):
+        found = upgrade(product, before, after, profiles, platforms)
     if format == "json":
         sys.stdout.write(_json(found.to_dict()))
         return int(found.differs)

@@ -45,6 +45,7 @@ def run(
     from omnicfg.compiler import check_platform
     from omnicfg.doctor.checks import Status, sections
     from omnicfg.doctor.facts import facts
+    from omnicfg.report.progress import working
 
     check_platform(platform)
     plan = None
@@ -56,10 +57,12 @@ def run(
         plan = checked_plan(profile, platform, overlays or [], settings or [], pipeline, model, engine)
         if plan is None:
             return 1
-    found = facts()
-    told: list[Section] = list(sections(found))
+    with working("looking at the devices and at what is installed"):
+        found = facts()
+        told: list[Section] = list(sections(found))
+        asked = _engines(found) if plan is None else [_plan(plan, engine, found, model)]
     fit: dict[str, bool] = {}
-    for name, checks in _engines(found) if plan is None else [_plan(plan, engine, found, model)]:
+    for name, checks in asked:
         title = f"engine {name}" if plan is None else f"{name}, engine {engine}"
         told.append((title, checks))
         fit[name] = all(check.status is not Status.PROBLEM for check in checks)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
+from omnicfg.catalog.library import library
 from omnicfg.commands._options import PLATFORM, profile_names
 from omnicfg.commands._plans import platforms_of
 from omnicfg.matrix import Cell, Refusal, matrix
 from omnicfg.parser import Argument, Option
+from omnicfg.report.progress import working
 
 HELP = "Show where the prefix cache is on, by model, profile, platform and stage, with the evidence."
 
@@ -27,7 +29,9 @@ def run(
 ) -> None:
     """One row for each stage, and for each group of platforms on which it is the same."""
     platforms = platforms_of(platform)
-    cells, refusals = matrix(platforms, profiles or None)
+    names = profiles or list(library())
+    with working("compiling profiles", len(names)) as work:
+        cells, refusals = matrix(platforms, work.each(names))
     if format == "json":
         from omnicfg.report.json import dumps
 

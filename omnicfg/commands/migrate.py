@@ -11,6 +11,7 @@ from omnicfg.commands._command_line import COMMAND, COMMAND_FROM, parsed_command
 from omnicfg.commands._options import PIPELINE, profile_names
 from omnicfg.errors import OmnicfgError, UsageError
 from omnicfg.parser import Argument, Option
+from omnicfg.report.progress import working
 
 if TYPE_CHECKING:
     from omnicfg.command_line.parse import CommandLine
@@ -63,15 +64,16 @@ def run(
         paths = [path for path in paths if _is_old(path)]
     done: list[Migration] = []
     refused: list[tuple[Path, OmnicfgError]] = []
-    for path in paths:
-        try:
-            if in_place:
-                _check_plain(path)
-            done.append(_migrated(path, output, flat, base, pipeline, platform))
-        except OmnicfgError as error:
-            if not (check or in_place):
-                raise
-            refused.append((path, error))
+    with working("migrating", len(paths)) as work:
+        for path in work.each(paths):
+            try:
+                if in_place:
+                    _check_plain(path)
+                done.append(_migrated(path, output, flat, base, pipeline, platform))
+            except OmnicfgError as error:
+                if not (check or in_place):
+                    raise
+                refused.append((path, error))
     for migration in done:
         _check_output(output, migration.base.files)
         _write(migration, output, in_place, quiet=not (output or in_place or check))
@@ -153,6 +155,7 @@ def _of_old_command(
 def _show_command(made: MigratedCommand, output: Path | None, format: str) -> int:
     from omnicfg.diagnostics import Severity
     from omnicfg.report import migration as report
+    from omnicfg.report.terminal import width_of
     from omnicfg.report.text import render_errors
 
     if output is None and format != "json":
@@ -167,8 +170,9 @@ def _show_command(made: MigratedCommand, output: Path | None, format: str) -> in
 
         sys.stdout.write(dumps(made.to_dict()))
     else:
-        render = report.command_markdown if format == "markdown" else report.render_command
-        (sys.stdout if output else sys.stderr).write(render(made))
+        stream = sys.stdout if output else sys.stderr
+        as_text = report.render_command(made, width_of(stream))
+        stream.write(report.command_markdown(made) if format == "markdown" else as_text)
         if made.findings:
             print(render_errors(OmnicfgError(made.findings)), end="", file=sys.stderr)
     return int(bool(made.changes) or any(finding.severity is Severity.ERROR for finding in made.findings))

@@ -58,23 +58,25 @@ def _json(policies: Sequence[Policy], tried: Sequence[Trial]) -> str:
 
 
 def _text(policies: Sequence[Policy], tried: Sequence[Trial]) -> str:
-    return "".join(f"{line}\n" for line in _lines(policies, tried))
+    from omnicfg.report.terminal import Style, has_colour, paragraph, width_of
+
+    style, width = Style(has_colour(sys.stdout)), width_of(sys.stdout)
+    looks = {"ok   ": "good", "WRONG": "error"}
+    lines = [paragraph(line, width) for line in _lines(policies, tried)]
+    return "".join(style(looks.get(line[:5], ""), line[:5]) + line[5:] if line[:5] in looks else line for line in lines)
 
 
 def _lines(policies: Sequence[Policy], tried: Sequence[Trial]) -> Iterator[str]:
-    from omnicfg.report.terminal import Style, has_colour, printable
-
-    style = Style(has_colour(sys.stdout))
     for policy in policies:
         own = [trial for trial in tried if trial.policy is policy]
         if not own:
             yield f"{policy.id}: no examples"
         for trial in own:
-            word = style("good", "ok   ") if trial.problem is None else style("error", "WRONG")
+            word = "ok   " if trial.problem is None else "WRONG"
             example = trial.example
             shown = f"the profile at {example.mark}" if example.is_inline else example.profile
             told = "" if trial.problem is None else f": {trial.problem}"
-            yield printable(f"{word} {policy.id} {example.expected}: {shown} on {example.platform}{told}")
+            yield f"{word} {policy.id} {example.expected}: {shown} on {example.platform}{told}"
     wrong = sum(trial.problem is not None for trial in tried)
     counted = f"{len(tried)} example{'' if len(tried) == 1 else 's'} of {len(policies)} polic"
     yield f"{counted}{'y' if len(policies) == 1 else 'ies'}, {wrong or 'none'} wrong."

@@ -54,6 +54,7 @@ def run(
     from omnicfg.diagnostics import Severity
     from omnicfg.overview import Request, overview
     from omnicfg.report.html.page import render_page
+    from omnicfg.report.progress import working
     from omnicfg.rule import DEFAULT_ENGINE
 
     check_report(out)
@@ -74,8 +75,10 @@ def run(
         base=git,
         finish=finish_of(effective, release),
     )
-    found = overview(request)
-    write_whole(out, render_page(found))
+    with working(f"looking at {len(request.profiles)} profiles"):
+        found = overview(request)
+        page = render_page(found)
+    write_whole(out, page)
     print(_told(out, found), file=sys.stderr)
     return found.report.exit_code
 

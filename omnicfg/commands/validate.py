@@ -77,6 +77,7 @@ def run(
     from omnicfg.check import check
     from omnicfg.diagnostics import Severity
     from omnicfg.findings.review import Report, report_of
+    from omnicfg.report.progress import working
     from omnicfg.rule import DEFAULT_ENGINE
 
     check_device_memory(model, device_memory)
@@ -90,17 +91,19 @@ def run(
     profiles = list(profiles_in(paths or [Path()]))
 
     def review() -> Report:
-        checked = check(
-            profiles,
-            platforms,
-            pipeline=pipeline,
-            overlays=overlays or (),
-            overrides=settings,
-            engine=engine or configured.engine or DEFAULT_ENGINE,
-            model=model,
-            policies=policies or configured.policies,
-            vllm_version=vllm_version or configured.vllm_version,
-        )
+        with working("checking profiles", len(profiles)) as work:
+            checked = check(
+                profiles,
+                platforms,
+                pipeline=pipeline,
+                overlays=overlays or (),
+                overrides=settings,
+                engine=engine or configured.engine or DEFAULT_ENGINE,
+                model=model,
+                policies=policies or configured.policies,
+                vllm_version=vllm_version or configured.vllm_version,
+                look=lambda looked: work.step(next(iter(looked.files))),
+            )
         worst = Severity(fail_on or configured.fail_on or "error")
         return report_of(checked, configured, known, worst)
 

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath
 from typing import Any, Final, Literal
 
 from omnicfg.compiler import Profile, compile_profile, load_file, pipeline_of
@@ -316,7 +316,7 @@ class Repository:
             relative = os.path.relpath((directory / path).resolve(), self.root.resolve())
         if relative.startswith(".."):
             raise UsageError(f"`{path}` lies outside the repository {self.root}")
-        return PurePosixPath(relative).as_posix()
+        return PurePath(relative).as_posix()
 
     def blobs(self, commit: str) -> list[_Blob]:
         """The YAML files of a commit, symbolic links among them. Raises :class:`UsageError` where they are too many."""

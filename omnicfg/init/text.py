@@ -23,6 +23,7 @@ from omnicfg.report.yaml import inline, scalar
 from omnicfg.tree import Layer, LayerKind, plain
 
 _SCHEMA: Final = "profile.schema.json"
+_SCHEMAS_URL: Final = "https://raw.githubusercontent.com/omnicfg/omnicfg/main/schemas/"
 _SHARE: Final = 0.9
 """Of a device's memory, for all stages on it together: the rest is for what is not reserved."""
 _WORDS: Final = {
@@ -58,11 +59,11 @@ def _lines(request: Request) -> Iterator[str]:
 
 
 def schema_reference(path: Path) -> str:
-    """The schema as a modeline names it: relative where both lie in one project, else where it is installed."""
+    """The schema as a modeline names it: relative where both lie in one project, else by its address."""
     schema, folder = schemas_dir() / _SCHEMA, Path(os.path.abspath(path.parent))  # noqa: PTH100  # links stay
     if same_project(schema, folder):
         return Path(os.path.relpath(schema, folder)).as_posix()
-    return schema.as_uri()
+    return f"{_SCHEMAS_URL}{_SCHEMA}"
 
 
 def base_reference(request: Request) -> str | None:

@@ -85,7 +85,7 @@ def _base(loaded: Profile, directory: Path, *, shipped: bool) -> Base:
     path = Path(os.path.abspath(loaded.path))  # noqa: PTH100  # a symlink is not resolved: bases are named as written
     where = Path(os.path.abspath(directory))  # noqa: PTH100
     copied = shipped and not same_project(path, where)
-    reference = f"{COPIES}/{path.name}" if copied else os.path.relpath(path, where)
+    reference = f"{COPIES}/{path.name}" if copied else Path(os.path.relpath(path, where)).as_posix()
     return Base(path.stem, reference, _below(load_file(path, reference)), copy=copied)
 
 

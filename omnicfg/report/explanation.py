@@ -8,7 +8,7 @@ from omnicfg.evidence import host_memory_text, load_texts
 from omnicfg.explain import Explanation, Known, Link
 from omnicfg.origins import layer_text, origin_data
 from omnicfg.report.table import Cell, Row, render_table
-from omnicfg.report.terminal import Style, printable, wrap
+from omnicfg.report.terminal import Style, paragraph, printable, wrap
 from omnicfg.report.yaml import inline
 from omnicfg.secrets import redacted
 from omnicfg.tree import LayerKind, Mapping, leaves, plain
@@ -25,8 +25,10 @@ _VERDICT_STYLES = {"validated": "good", "broken": "bad", "unvalidated": "warning
 
 def render_explanation(found: Explanation, style: Style, width: int | None, recipe: str | None = None) -> str:
     """The value, its chain with the winner first, and what capability records say; ``recipe`` is an overlay's text."""
-    parts = [f"{style('strong', printable(found.key))} {_headline(found)}\n"]
-    parts.append(style("faint", printable(f"{found.plan.profile} on {found.plan.platform}")) + "\n")
+    key = printable(found.key)
+    first = paragraph(f"{key} {_headline(found)}", width)
+    parts = [style("strong", key) + first[len(key) :] if first.startswith(key) else first]
+    parts.append(paragraph(f"{found.plan.profile} on {found.plan.platform}", width, style, "faint"))
     if found.chain:
         parts.append("\n" + render_table([_row(found, link) for link in found.chain], style, width, indent="  "))
         parts.append(_entries(found, style, width))
@@ -78,8 +80,11 @@ def _entries(found: Explanation, style: Style, width: int | None) -> str:
 
 def _known(known: Known, style: Style, width: int | None) -> str:
     entry, stage = known.entry, known.stage
-    verdict = style(_VERDICT_STYLES[entry["verdict"]], entry["verdict"])
-    head = f"\n{_TITLES[known.capability]} of stage {stage.stage_id} ({stage.model_stage}) here: {verdict}"
+    verdict = entry["verdict"]
+    told = paragraph(
+        f"{_TITLES[known.capability]} of stage {stage.stage_id} ({stage.model_stage}) here: {verdict}", width
+    )
+    head = f"\n{told.removesuffix(verdict + chr(10))}{style(_VERDICT_STYLES[verdict], verdict)}"
     details = [("evidence", entry["evidence"]), ("source", entry["source"])]
     if entry.get("refuse"):
         details.insert(0, ("rule", "turning it on here is an error"))

@@ -32,7 +32,10 @@ class Repository:
         """The path of a file with slashes; ``None`` for what is no file of the repository."""
         if not name or name.startswith("--"):
             return None
-        path = Path(os.path.relpath(os.path.abspath(name), self.root))  # noqa: PTH100  # links stay as they are named
+        try:
+            path = Path(os.path.relpath(os.path.abspath(name), self.root))  # noqa: PTH100  # links stay as they are named
+        except ValueError:  # on Windows: a file of another drive
+            return None
         return None if path.parts[:1] == (os.pardir,) else path.as_posix()
 
     def fingerprint(self, finding: Diagnostic) -> str:

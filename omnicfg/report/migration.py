@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from omnicfg.report.table import Cell, render_table
-from omnicfg.report.terminal import Style, printable
+from omnicfg.report.terminal import Style, paragraph, printable
 from omnicfg.report.yaml import inline
 
 if TYPE_CHECKING:
@@ -28,16 +28,17 @@ _TITLES: Final = {
 
 def render_migration(migration: Migration, style: Style, width: int | None) -> str:
     """The report: what became of every line, losses first, and the proof."""
-    parts = [style("strong", printable(_title(migration))) + "\n"]
+    parts = [paragraph(_title(migration), width, style, "strong")]
     for fate, title in _TITLES.items():
         found = _of(migration, fate)
         if found:
-            parts.append(f"\n{style('strong', f'{title} ({len(found)})')}\n")
+            parts.append("\n" + paragraph(f"{title} ({len(found)})", width, style, "strong"))
             parts.append(render_table(map(_row, found), style, width, indent="  "))
     if migration.added:
-        parts.append(f"\n{style('strong', f'left open by the old file, set by the base ({len(migration.added)})')}\n")
+        title = f"left open by the old file, set by the base ({len(migration.added)})"
+        parts.append("\n" + paragraph(title, width, style, "strong"))
         parts.append(render_table(map(_added_row, migration.added), style, width, indent="  "))
-    parts += [f"\n{line}\n" for line in _last_words(migration)]
+    parts += ["\n" + paragraph(line, width) for line in _last_words(migration)]
     return "".join(parts)
 
 
@@ -132,12 +133,13 @@ def _cell(text: str) -> str:
     return printable(text).replace("|", "\\|").replace("\n", " ")
 
 
-def render_command(made: MigratedCommand) -> str:
-    """What became of a command's flags, the shortest command, and the proof."""
+def render_command(made: MigratedCommand, width: int | None = None) -> str:
+    """What became of a command's flags, the shortest command, on one line, and the proof."""
     rows = [[flag, became] for flag, became in made.told]
-    table = render_table(rows, Style(False), None, indent="  ")
-    lines = "".join(f"{line}\n" for line in [f"command: {made.command}", *_outcome_of_command(made)])
-    return f"pipeline {made.pipeline}, over {made.base.reference}, for {made.platform}\n\n{table}\n{lines}"
+    head = paragraph(f"pipeline {made.pipeline}, over {made.base.reference}, for {made.platform}", width)
+    table = render_table(rows, Style(False), width, indent="  ")
+    lines = "".join(paragraph(line, width) for line in _outcome_of_command(made))
+    return f"{head}\n{table}\ncommand: {made.command}\n{lines}"
 
 
 def command_markdown(made: MigratedCommand) -> str:

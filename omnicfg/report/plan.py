@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from omnicfg.origins import layer_text
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.report.table import Cell, render_table
-from omnicfg.report.terminal import Style, printable
+from omnicfg.report.terminal import Style, paragraph
 from omnicfg.report.yaml import inline
 from omnicfg.secrets import redacted
 from omnicfg.tree import LayerKind, Mapping, Node, Scalar, Sequence, leaves, plain
@@ -21,11 +21,11 @@ def render_plan(
     """The whole plan. ``why_unset`` gives the words for an engine arg without a value, where there are any."""
     view = _View(style, width, explain)
     title = f"{plan.profile} on {plan.platform}, pipeline {plan.pipeline}"
-    parts = [style("strong", printable(title)) + "\n"]
+    parts = [paragraph(title, width, style, "strong")]
     wide = [(name, node) for name, node in plan.deploy.items.items() if name != "pipeline" and not _is_unset(node)]
     parts.append(view.section("pipeline-wide", [entry for name, node in wide for entry in _entries(str(name), node)]))
     for stage in plan.stages:
-        parts.append("\n" + style("strong", printable(_title(stage))) + "\n")
+        parts.append("\n" + paragraph(_title(stage), width, style, "strong"))
         for name, entries in _sections(stage):
             reasons = {key: why_unset(key, stage) for key, _ in entries} if why_unset and name == "engine args" else {}
             parts.append(view.section(name, entries, reasons))

@@ -47,14 +47,23 @@ def has_colour(stream: Stream) -> bool:
 
 
 def width_of(stream: Stream) -> int | None:
-    """The columns of the terminal; ``None`` where the text goes elsewhere and lines may be as long as they are."""
+    """The columns of the terminal; ``None`` where the text goes elsewhere and lines may be as long as they are.
+
+    ``COLUMNS`` goes before what the terminal says of itself (POSIX, "Environment Variables").
+    """
     if not stream.isatty():
         return None
+    columns = _columns_asked()
     try:
-        columns = os.get_terminal_size(stream.fileno()).columns
+        columns = columns or os.get_terminal_size(stream.fileno()).columns
     except (OSError, ValueError):
         columns = 0
     return max(columns, _NARROWEST) if columns else 80
+
+
+def _columns_asked() -> int:
+    asked = os.environ.get("COLUMNS", "")
+    return int(asked) if asked.isascii() and asked.isdecimal() and len(asked) <= len("99999") else 0
 
 
 def printable(text: str) -> str:
@@ -98,6 +107,12 @@ def wrap(text: str, width: int | None) -> list[str]:
     for paragraph in text.split("\n"):
         lines += [paragraph] if width is None or cells(paragraph) <= width else _wrapped(paragraph.split(" "), width)
     return lines
+
+
+def paragraph(text: str, width: int | None, style: Style | None = None, look: str = "") -> str:
+    """``text``, which may hold anything, as lines of at most ``width`` columns, each in a style of its own."""
+    lines = wrap(printable(text), width)
+    return "".join(f"{style(look, line) if style and look else line}\n" for line in lines)
 
 
 def _wrapped(words: Iterable[str], width: int) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from omnicfg.report.changes_markdown import MAX_COMMENT, code, words
 from omnicfg.report.table import Cell, render_table
-from omnicfg.report.terminal import Style, printable
+from omnicfg.report.terminal import Style, paragraph
 from omnicfg.report.yaml import inline
 from omnicfg.secrets import redacted
 from omnicfg.upgrade import KINDS, Effect, Upgrade
@@ -29,17 +29,17 @@ class _Group(NamedTuple):
 
 def render_upgrade(found: Upgrade, platforms: Sequence[str], style: Style, width: int | None) -> str:
     """The effects by their kind, the worst first."""
-    parts = [f"{_headline(found)}\n"]
+    parts = [paragraph(_headline(found), width)]
     groups = _groups(found)
     for kind, told in KINDS.items():
         rows = [_row(group, platforms) for group in groups if group.effect.kind == kind]
         if rows:
             table = render_table(rows, style, width, headers=("key", "before", "after", "where"), indent="  ")
-            parts.append(f"\n{style('strong', told)}\n{table}")
+            parts.append(f"\n{paragraph(told, width, style, 'strong')}{table}")
     if broken := _broken(found):
-        parts.append(f"\nNot compared, since they do not compile: {', '.join(map(printable, broken))}\n")
+        parts.append("\n" + paragraph(f"Not compared, since they do not compile: {', '.join(broken)}", width))
     if found.added:
-        parts.append(f"\nNew in {found.after}: {', '.join(found.added)}\n")
+        parts.append("\n" + paragraph(f"New in {found.after}: {', '.join(found.added)}", width))
     return "".join(parts)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import omnicfg
 from omnicfg.catalog.library import library
+from omnicfg.catalog.paths import schemas_dir
 from omnicfg.catalog.upstream import pipelines
 from omnicfg.check import validate
 from omnicfg.compiler import parsed_overrides
@@ -85,10 +86,10 @@ def test_the_tree_of_a_project_is_named_relative_to_the_file(tmp_path: Path, mon
     assert schema_reference(tmp_path / "deploy" / "own.yaml") == "../schemas/profile.schema.json"
 
 
-def test_elsewhere_the_installed_schema_is_named(tmp_path: Path) -> None:
+def test_elsewhere_the_schema_is_named_by_its_address_which_holds_for_everybody(tmp_path: Path) -> None:
     reference = schema_reference(tmp_path / "own.yaml")
-    assert reference.startswith("file:///")
-    assert Path(reference.removeprefix("file://")).is_file()
+    assert reference.startswith("https://")
+    assert (schemas_dir() / reference.rpartition("/")[2]).is_file()
 
 
 def test_an_overlay_on_a_file_names_it(tmp_path: Path, profile_file: WriteProfile) -> None:
