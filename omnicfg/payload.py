@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 from omnicfg.catalog.capabilities import stage_record
 from omnicfg.engine.spec import PayloadRows, Refusal, refusals
 from omnicfg.plan import Plan, StagePlan
-from omnicfg.tree import plain
+from omnicfg.tree import Mapping as Tree
+from omnicfg.tree import Node, plain
+
+ONE_HOST: Final = "SharedMemoryConnector"
+"""What the bundled engine's own hand-over is among upstream's connectors."""
 
 
 def rows_record(plan: Plan) -> Mapping[str, Any] | None:
@@ -48,6 +53,36 @@ def rows_refusals(plan: Plan, hf_config: Mapping[str, Any] | None) -> Iterator[R
             f"engine cannot keep here: {refusal.why}",
             refusal.setting,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteEdge:
+    """A connector of several hosts between two stages: where a stage refers to it, and its class."""
+
+    stage: StagePlan
+    name: str
+    kind: str
+    node: Node
+
+    @property
+    def why(self) -> str:
+        """Why the bundled engine does not use it, in words for people."""
+        return (
+            f"stage {self.stage.stage_id} ({self.stage.model_stage}) is joined by `{self.name}`, a {self.kind}; the "
+            f"bundled engine hands over in the memory of one host ({ONE_HOST})"
+        )
+
+
+def remote_edges(plan: Plan) -> Iterator[RemoteEdge]:
+    """The connectors between stages that the bundled engine does not have. Names without a class are other rules'."""
+    connectors = plan.deploy.items["connectors"]
+    defined = connectors.items if isinstance(connectors, Tree) else {}
+    for stage in plan.stages:
+        for _, name, node in stage.connector_references():
+            connector = defined.get(name)
+            kind = connector.value("name") if isinstance(connector, Tree) else None
+            if isinstance(kind, str) and kind != ONE_HOST:
+                yield RemoteEdge(stage, name, kind, node)
 
 
 def _feeds_another(plan: Plan, first: StagePlan) -> bool:

@@ -20,6 +20,7 @@ from omnicfg.engine.front.setup import Setup
 from omnicfg.engine.memory import model_dtype
 from omnicfg.engine.stages import DEFAULT_CHUNK, StageOptions
 from omnicfg.engine.worker import Job
+from omnicfg.payload import remote_edges
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.resources.placement import placement_of
 from omnicfg.serve.launch import API_KEY_VARIABLE, Launch, Request
@@ -68,6 +69,8 @@ def _reasons(request: Request) -> Iterator[str]:
             yield f"{shown} does not read the stage before it and that one only"
         if "executor" not in _bundled(plan, stage):
             yield f"the bundled engine has nothing that computes {shown} of pipeline {plan.pipeline}"
+    for edge in remote_edges(plan):
+        yield f"{edge.why}; for several hosts use --engine vllm-omni"
     if not Path(request.model).is_dir() and request.config is None:
         yield f"the stages behind the first read their weights from a directory, and `{request.model}` is none"
     voices = _bundled(plan, plan.stages[1]).get("voices")

@@ -120,6 +120,7 @@ def test_the_rules() -> None:
         "OC501": "prefix-cache-capability",
         "OC502": "mode-capability",
         "OC503": "payload-rows",
+        "OC504": "remote-connector",
         "OC601": "device-memory",
         "OC602": "device-count",
         "OC603": "batch-size",

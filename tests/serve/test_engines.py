@@ -81,6 +81,12 @@ class TestBundled:
         assert json.loads(launch.env["OMNICFG_REQUEST_DEFAULTS"]) == {"max_tokens": 64}
         assert option(launch, "--middleware") == "omnicfg.serve.request_defaults.RequestDefaults"
 
+    def test_vllms_own_transport_between_hosts_is_passed_on_where_no_rows_are_kept(self) -> None:
+        transport = {"kv_connector": "NixlConnector", "kv_role": "kv_both"}
+        asked = request("qwen3_omni_moe_thinking", stages__0__kv_transfer_config=transport)
+        assert json.loads(option(bundled.first_stage(asked, FOUR_GPUS), "--kv-transfer-config")) == transport
+        assert refusals(asked) == []
+
     def test_media_come_from_where_the_plan_says_and_from_nowhere_else(self) -> None:
         launch = bundled.first_stage(request("qwen3_omni_moe"), FOUR_GPUS)
         assert option(launch, "--allowed-media-domains") == media_sources.NOBODY

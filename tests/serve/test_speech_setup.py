@@ -90,6 +90,16 @@ def test_a_stage_that_nothing_computes_is_the_reason_for_silence(tmp_path: Path)
     assert reason == "the bundled engine has nothing that computes stage 1 (tts) of pipeline minicpmo_4_5"
 
 
+def test_a_connector_of_several_hosts_is_never_left_out_in_silence(tmp_path: Path) -> None:
+    asked = request(tmp_path, connectors__in_shared_memory__name="MooncakeTransferEngineConnector")
+    reason = str(silent_reason(asked))
+    assert reason.startswith("stage 1 (talker) is joined by `in_shared_memory`, a MooncakeTransferEngineConnector")
+    assert reason.endswith("for several hosts use --engine vllm-omni")
+    launch = bundled.launch(asked, CPU)
+    assert launch.env["OMNICFG_NO_SPEECH"] == reason
+    assert f"no speech: {reason}" in launch.notices
+
+
 def test_a_plan_without_speech_has_no_reason_for_silence(tmp_path: Path) -> None:
     assert silent_reason(request(tmp_path, "qwen3_omni_moe_thinking")) is None
 
