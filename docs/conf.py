@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 _ROOT: Final = Path(__file__).resolve().parents[1]
 _RULES: Final = ("docs/rules/index", "docs/rules/refusals", "docs/rules/commands")
 # The pages that lead to others. Rules are listed in tables, everything else in lists.
-_LEADING: Final = ("docs/index", "docs/tutorials", "docs/how-to", "docs/reference", "docs/explanation", *_RULES)
+_KINDS: Final = ("docs/tutorials", "docs/how-to", "docs/reference", "docs/explanation")
+_LEADING: Final = ("docs/index", *_KINDS, *_RULES, "docs/currency")
 _LISTED: Final = re.compile(r"^(?:- \**|\| )\[[^\]]*\]\((?P<page>[^)#:]+\.md)\)", re.M)
 _TITLED: Final = re.compile(r'^(?P<fence>```)(?P<language>\w+) title="(?P<title>[^"]+)"$', re.M)
 _MARK: Final = re.compile(r'^(?P<fence> *```\w+) (?:not-run|needs)="[^"]+"$', re.M)
@@ -35,7 +36,7 @@ nitpicky = True
 # or TOML, tests/docs tell.
 suppress_warnings = ["misc.highlighting_failure"]
 myst_heading_anchors = 4
-myst_links_external_new_tab = False
+smartquotes = False  # would make a dash of `--git`
 
 html_theme = "pydata_sphinx_theme"
 html_title = project
