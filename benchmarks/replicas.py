@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from benchmarks.tiny import empty, served
 from omnicfg.bench.comparison import read_report
@@ -81,8 +82,8 @@ def _round(number: int, task: Task, settings: list[str]) -> dict[str, Any]:
     loads.write_text(MEASURED)
     words = ["bench", "prefix-cache", "tiny_omni", "--url", task.server.url, "--arm", ARM, "--loads-file", str(loads)]
     words += ["--rounds", "1", "--out", str(folder), *(word for one in settings for word in ("--set", one))]
-    with contextlib.redirect_stdout(io.StringIO()):
-        run(words)
+    with patch.object(sys, "argv", ["omnicfg", *words]), contextlib.redirect_stdout(io.StringIO()):
+        run(words)  # its report tells its command line
     told = figures(read_report(str(folder)), ARM)
     runs = {}
     for by in ROUTINGS[:: 1 if number % 2 else -1]:

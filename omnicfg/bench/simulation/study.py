@@ -65,7 +65,7 @@ def study(
 ) -> Study:
     """Simulate every combination; one replica needs no router, and a cache that was never short no larger one."""
     traffic = Traffic.of(calls, figures.limits.block_tokens)
-    sizes = cache_tokens or [round(part * figures.cache_tokens) for part in CACHES]
+    sizes = cache_tokens or _sizes(traffic, figures)
     runs: list[Run] = []
     enough: set[tuple[int, str]] = set()
     for size in sorted(sizes):
@@ -78,6 +78,13 @@ def study(
             if outcome.roomy:
                 enough.add((count, name))
     return Study(traffic, figures, tuple(runs), ttft_ms)
+
+
+def _sizes(traffic: Traffic, figures: Figures) -> list[int]:
+    """Parts of the measured cache that have room for the longest request; the measured one in any case."""
+    sizes = [round(part * figures.cache_tokens) for part in CACHES]
+    roomy = [size for size in sizes if figures.with_cache(size).usable * traffic.block_tokens >= traffic.longest]
+    return roomy or [figures.cache_tokens]
 
 
 def settings(run: Run, figures: Figures, kv_cache_memory_bytes: int | None) -> Iterator[str]:
