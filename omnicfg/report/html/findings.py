@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Final
@@ -14,7 +16,7 @@ from omnicfg.report.terminal import one_line
 
 MAX_FINDINGS: Final = 2000
 _OPEN: Final = 12
-_LONGEST: Final = 200
+_LONGEST: Final = 160
 _CUT: Final = "…"
 
 
@@ -132,19 +134,16 @@ def _excerpt(finding: Diagnostic, sources: Sources) -> Element | None:
 
 
 def _parts(line: Line, finding: Diagnostic) -> tuple[str, str, str]:
-    """The line before, at and after the columns that a finding marks; what is far from them is cut off."""
-    start = finding.column - 1
-    is_whole = finding.end_line > finding.line
-    end = len(line.pieces) if is_whole else max(finding.end_column - 1, finding.column)
-    texts = ["", "", ""]
-    for first, last, text in line.pieces:
-        part = 0 if last <= start else 1 if first < end or is_whole else 2
-        texts[part] += text
-    before, marked, after = texts
-    if len(before) > _LONGEST:
-        before = _CUT + before[-_LONGEST // 2 :]
-    return before, _shortened(marked), _shortened(after)
+    """The line before, at and after the columns that a finding marks; what is far from them is cut off at once."""
+    pieces, start = line.pieces, finding.column - 1
+    end = max(finding.end_column - 1, finding.column) if finding.end_line <= finding.line else sys.maxsize
+    first = bisect.bisect_right(pieces, start, key=lambda piece: piece[1])
+    last = bisect.bisect_left(pieces, end, key=lambda piece: piece[0])
+    begin = max(0, first - _LONGEST)
+    before = "".join(text for _, _, text in pieces[begin:first])
+    return (_CUT if begin else "") + before, _beginning(pieces[first:last]), _beginning(pieces[last:])
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[: _LONGEST // 2] + _CUT
+def _beginning(pieces: Sequence[tuple[int, int, str]]) -> str:
+    shown = "".join(text for _, _, text in pieces[:_LONGEST])
+    return shown + _CUT if len(pieces) > _LONGEST else shown

@@ -1,6 +1,7 @@
 "use strict";
 (() => {
   const PAGE = 250; // lines of the matrix that are made at a time
+  const PRINTED = 5000; // and on paper
   const data = JSON.parse(document.getElementById("data").textContent);
   if (!data.profiles.length) return;
   const text = (number) => (number < 0 ? "" : data.texts[number]);
@@ -205,7 +206,7 @@
   }
   function settingLine(row, { profile, stage, title, row: number }) {
     const key = text(data.rows[number][0]), cells = cellsOf(number);
-    row.append(header(key, "row"));
+    row.append(header(named(key), "row"));
     const common = mostCommon(shown.filter((index) => !profile.isRefused[index]).map((index) => cells[index]));
     const faces = shown.map((index) => ({
       cell: cells[index],
@@ -220,6 +221,11 @@
       const platforms = shown.slice(at, end).map((index) => data.platforms[index]);
       row.append(valueCell(profile, title, key, faces[at], platforms, faces[at].cell !== common));
     }
+  }
+  /** A key whose last part stays to be read where there is no room for all of it. */
+  function named(key) {
+    const cut = key.lastIndexOf(".", key.length - 2) + 1;
+    return make("span", "key", cut ? make("span", "stem", key.slice(0, cut)) : null, make("span", "leaf", key.slice(cut)));
   }
   function mostCommon(cells) {
     const counts = new Map();
@@ -516,12 +522,16 @@
       sift();
     });
   }
-  // On paper everything is unfolded.
+  // On paper everything is unfolded, and the lines that have not been made yet are there.
   let folded = [];
   addEventListener("beforeprint", () => {
     hide();
     folded = [...document.querySelectorAll("details:not([open])")];
     for (const each of folded) each.open = true;
+    if (lines.length > limit) {
+      limit = PRINTED;
+      draw();
+    }
   });
   addEventListener("afterprint", () => { for (const each of folded) each.open = false; });
   renew();

@@ -303,11 +303,14 @@ def test_dark_is_dark(page: Browser) -> None:
 
 
 def test_on_paper_everything_is_unfolded_and_light(page: Browser) -> None:
-    search(page, "ours.yaml")
     page.script(
         "addEventListener('beforeprint', () => { window.unfolded = !document.querySelector('details:not([open])'); })"
     )
+    search(page, "max_")
+    settings = int(page.one("#status").text.split()[0])
+    assert len(page.all("#grid tr.setting")) < settings  # the rest is made when it is asked for
     page.command("Page.printToPDF", preferCSSPageSize=True)
+    assert len(page.all("#grid tr.setting")) == settings
     assert page.script("return window.unfolded") is True
     page.media(dark=True, printed=True)
     look = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
