@@ -24,6 +24,7 @@ from typing import Any
 from benchmarks.dummy_models import QWEN3_OMNI
 from benchmarks.engine.support import Results, engine_environment
 from omnicfg.engine.stages import Executor, StageOptions, make
+from omnicfg.engine.transport import Media
 
 DECODER = {
     "architecture": "Qwen3MoeForCausalLM",
@@ -87,8 +88,27 @@ def cases() -> list[tuple[list[int], list[int]]]:
     for length, answer in ((5, 12), (17, 40), (40, 3), (9, 70), (64, 25), (3, 1), (33, 33), (12, 50), (21, 8)):
         words = [source.randrange(20, 200) for _ in range(length + answer)]
         prompt = [start, user, words[0], *words[:length], end, words[1], start, assistant, words[2]]
+        for media in media_of(len(made)):
+            pad = config["thinker_config"][f"{media.modality}_token_id"]
+            prompt[media.start : media.start] = [pad] * media.count
         made.append((prompt, words[length:]))
     return made
+
+
+def media_of(number: int) -> tuple[Media, ...]:
+    """Two of the prompts show something: a picture of 2 by 3 tokens, and a video of two such frames."""
+    grids = {7: ("image", [1.0, 4.0, 6.0]), 8: ("video", [2.0, 4.0, 6.0])}
+    if number not in grids:
+        return ()
+    modality, grid = grids[number]
+    return (Media(modality, 3, int(grid[0]) * 6, {"grid": grid, "seconds": [2.0]}),)
+
+
+def rows_of(number: int, count: int, width: int) -> Any:
+    """Hidden states to be read at the places of media: the same for every executor."""
+    import numpy as np
+
+    return np.random.default_rng(number).standard_normal((count, 1, width), dtype=np.float32)
 
 
 def speak(executor: Executor, chosen: list[int], *, dribble: bool = False, window: int | None = None) -> Codes:
@@ -99,8 +119,12 @@ def speak(executor: Executor, chosen: list[int], *, dribble: bool = False, windo
     going = set(left)
     for key, text in left.items():
         executor.open(key, {"voice": "ethan"})
-        executor.text(key, given[int(key)][0], prompt=True, last=False)
-        executor.rows_end(key, len(given[int(key)][0]))
+        prompt = given[int(key)][0]
+        executor.text(key, prompt, prompt=True, last=False)
+        if media := media_of(int(key)):
+            executor.media(key, media)
+            executor.rows(key, 0, rows_of(int(key), len(prompt), executor._own.thinker_hidden_size))  # type: ignore[attr-defined]
+        executor.rows_end(key, len(prompt))
         if not dribble:
             executor.text(key, text, prompt=False, last=True)
     idle = 0
