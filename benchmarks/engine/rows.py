@@ -1,6 +1,6 @@
 """Part one, on a GPU: are the rows right under both model runners, CUDA graphs, and pressure on the KV cache?
 
-    python -m benchmarks.engine.rows OUT [--only NAME] [--seconds 560] [--jobs 4] [--cpu]
+    python -m benchmarks.engine.rows OUT [--only NAME] [--seconds 560] [--jobs 4] [--gpus 2] [--cpu]
 
 Every configuration is one process of ``omnicfg.engine.verify`` on a tiny random model: in float32 (mixture of
 experts) against transformers in float32, and in bfloat16 (dense, since a router's near-ties would drown
@@ -38,6 +38,7 @@ class Configuration:
     runner: str
     engine_args: dict[str, Any] = field(default_factory=dict)
     wrong_block: bool = False
+    gpus: int = 1
 
     @property
     def reference(self) -> str:
@@ -68,6 +69,14 @@ def configurations() -> list[Configuration]:
         Configuration("float32-v2-piecewise", "float32", "v2", _graphs("PIECEWISE")),
         Configuration("float32-v1-piecewise", "float32", "v1", _graphs("PIECEWISE")),
     ]
+    two = {"tensor_parallel_size": 2, "disable_custom_all_reduce": True}
+    full += [
+        Configuration("float32-v2-two-gpus", "float32", "v2", two, gpus=2),
+        Configuration("float32-v2-two-gpus-pressure", "float32", "v2", {**two, **FEW_BLOCKS}, gpus=2),
+        Configuration("float32-v1-two-gpus", "float32", "v1", two, gpus=2),
+        Configuration("bfloat16-v2-two-gpus", "bfloat16", "v2", two, gpus=2),
+        Configuration("bfloat16-v2-two-gpus-pressure", "bfloat16", "v2", {**two, **FEW_BLOCKS}, gpus=2),
+    ]
     return full
 
 
@@ -79,11 +88,16 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=560.0, help="time for this call")
     parser.add_argument("--each", type=float, default=150.0, help="time for one configuration")
     parser.add_argument("--jobs", type=int, default=1, help="so many configurations at a time, all on one GPU")
+    parser.add_argument("--gpus", type=int, default=1, help="how many there are: two also for tensor parallelism")
     parser.add_argument("--cpu", action="store_true", help="on the CPU, eager: to try the script out")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     results, budget = Results(options.out), Budget(options.seconds)
-    chosen = [one for one in configurations() if options.only is None or one.name in options.only]
+    chosen = [
+        one
+        for one in configurations()
+        if one.gpus <= options.gpus and (options.only is None or one.name in options.only)
+    ]
 
     def run(configuration: Configuration) -> None:
         if budget.left < min(options.each, 60.0):

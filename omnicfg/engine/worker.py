@@ -229,7 +229,10 @@ class Worker:
             from omnicfg.engine.device_ring import MappedRing
 
             try:
-                return RowReceiver(path, timeout=_CONNECT_S, mapped=MappedRing)
+                receiver = RowReceiver(path, timeout=_CONNECT_S, mapped=MappedRing)
+                if receiver.on_gpu:
+                    print(f"stage {self._job.stage}: rows come through the memory of a GPU", file=sys.stderr)
+                return receiver
             except RuntimeError as error:
                 print(f"stage {self._job.stage}: rows come through the host's memory: {error}", file=sys.stderr)
         return RowReceiver(path, timeout=_CONNECT_S)
