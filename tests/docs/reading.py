@@ -26,7 +26,7 @@ from omnicfg.parser import parse
 from tests.docs.examples import NEEDS, NOT_RUN, ROOT, Block, blocks
 
 # A language that is none of these could be one more name for a shell.
-DATA: Final = frozenset({"yaml", "json", "toml", "csv", "lua", "text", "xml"})
+DATA: Final = frozenset({"yaml", "json", "toml", "csv", "lua", "text", "xml", "mermaid", "dot"})
 COMMANDS: Final = frozenset({"console", "sh", "python"})
 
 _MAKE = re.compile(r"^([a-z-]+):", re.M)
