@@ -47,6 +47,7 @@ html_additional_pages = {"index": "to_front_page.html"}
 html_sidebars: dict[str, list[str]] = {"docs/index": []}
 html_copy_source = False
 html_show_sourcelink = False
+html_context = {"default_mode": "auto"}  # light or dark, as the reader's system is
 html_theme_options: dict[str, Any] = {
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
