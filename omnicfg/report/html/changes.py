@@ -74,7 +74,7 @@ def _profile(
             element("span", _STATUS[each.status], class_=f"badge {status}"),
             " ",
             element("span", f"{count} setting{'' if count == 1 else 's'}", class_="badge plain") if count else None,
-            element("span", one_line("; ".join(notes)), class_="note-text") if notes else None,
+            [" ", element("span", one_line("; ".join(notes)), class_="note-text")] if notes else None,
         ),
         element("ul", [_reason(reason) for reason in each.reasons], class_="reasons") if each.reasons else None,
         _table(each.path, shown, platforms) if shown else None,

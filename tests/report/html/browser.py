@@ -45,7 +45,7 @@ def need_browser() -> tuple[str, str]:
     if browser and driver:
         return browser, driver
     missing = " and ".join(name for name, found in (("chromium", browser), ("chromedriver", driver)) if not found)
-    reason = f"{missing} is not here; on Debian: apt-get install chromium chromium-driver"
+    reason = f"missing: {missing}; on Debian: apt-get install chromium chromium-driver"
     if os.environ.get("CI") or os.environ.get(REQUIRED) == "required":
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)

@@ -293,6 +293,21 @@ def test_axe_finds_nothing_wrong(page: Browser, dark: bool) -> None:
     assert page.violations() == []
 
 
+def test_a_screen_reader_is_told_what_a_value_is_and_where_it_comes_from(page: Browser) -> None:
+    search(page, "ours.yaml enable_prefix_caching")
+    page.script("arguments[0].focus()", cells(page, "enable_prefix_caching")[0])
+    nodes = page.command("Accessibility.getFullAXTree")["nodes"]
+    told = [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes if "role" in node]
+    assert {("grid", "Values"), ("columnheader", "npu"), ("search", ""), ("navigation", "Sections")} <= {*told}
+    assert ("rowheader", "ours.yaml minicpmo_4_5 4 errors 2 warnings 1 note changed") in told
+    focused = [node for node in nodes if node.get("description", {}).get("value")]
+    assert [(node["role"]["value"], node["name"]["value"]) for node in focused] == [
+        ("gridcell", "true base \u0394 changed")
+    ]
+    description = focused[0]["description"]["value"]
+    assert "on cuda true set by base, profiles/minicpmo_4_5.yaml:12:24 before false" in description
+
+
 def test_dark_is_dark(page: Browser) -> None:
     def brightness() -> float:
         return ImageStat.Stat(Image.open(io.BytesIO(page.picture())).convert("L")).mean[0]
