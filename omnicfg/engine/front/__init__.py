@@ -4,7 +4,7 @@
 the address that the file (:class:`omnicfg.engine.front.setup.Setup`) names:
 
 * ``setup``: what is to be started, as data;
-* ``processes``: the processes, watched and started again;
+* ``processes``: the processes, watched and started again; ``pulse``: whether vLLM's still gets on;
 * ``desk``: open speeches, and what the stages say of them;
 * ``turn``: one request, its text and its audio as one sequence of events;
 * ``chat``: OpenAI's shape of answers; ``formats``: what audio is packed in;

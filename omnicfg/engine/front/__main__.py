@@ -21,6 +21,7 @@ from omnicfg.engine.front.app import Front
 from omnicfg.engine.front.desk import Desk, Link
 from omnicfg.engine.front.metrics import Metrics
 from omnicfg.engine.front.processes import Processes, say
+from omnicfg.engine.front.pulse import Pulse
 from omnicfg.engine.front.setup import Setup
 
 _API_KEY = "VLLM_API_KEY"
@@ -38,14 +39,14 @@ async def serve(setup: Setup) -> int:
     metrics = Metrics(desk)
     # vLLM's server hangs up after an error of its own; a connection that was kept would fail the next request for it.
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
-    transport = httpx.AsyncHTTPTransport(uds=setup.thinker, limits=limits)
-    async with httpx.AsyncClient(transport=transport, base_url="http://thinker", timeout=None) as thinker:
+    pulse = Pulse(httpx.AsyncHTTPTransport(uds=setup.thinker, limits=limits), setup.thinker_stall_s)
+    async with httpx.AsyncClient(transport=pulse, base_url="http://thinker", timeout=None) as thinker:
 
         def fatal(reason: str) -> None:
             reasons.append(reason)
             server.should_exit = True
 
-        processes = Processes(setup, desk, metrics, fatal)
+        processes = Processes(setup, desk, metrics, fatal, lambda: pulse.hangs(thinker))
         front = Front(
             thinker,
             desk,

@@ -9,9 +9,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from omnicfg.engine.front.desk import Desk, Link
 from omnicfg.engine.front.metrics import Metrics
@@ -28,10 +28,21 @@ _RETRY_S: Final = 0.1
 
 
 class Processes:
-    """Starts them, ends them, and calls ``fatal`` with a reason when the front cannot go on without one."""
+    """Starts them, ends them, and calls ``fatal`` with a reason when the front cannot go on without one.
 
-    def __init__(self, setup: Setup, desk: Desk, metrics: Metrics, fatal: Callable[[str], None]) -> None:
+    ``hangs`` returns when stage 0 hangs: how that shows.
+    """
+
+    def __init__(
+        self,
+        setup: Setup,
+        desk: Desk,
+        metrics: Metrics,
+        fatal: Callable[[str], None],
+        hangs: Callable[[], Coroutine[Any, Any, str]],
+    ) -> None:
         self._setup, self._desk, self._metrics, self._fatal = setup, desk, metrics, fatal
+        self._hangs = hangs
         self._stopping = False
         self._thinker: asyncio.subprocess.Process | None = None
         self._keepers: list[asyncio.Task[None]] = []
@@ -69,10 +80,18 @@ class Processes:
         await asyncio.gather(*self._keepers, return_exceptions=True)
 
     async def _keep_thinker(self, process: asyncio.subprocess.Process) -> None:
-        status = await process.wait()
+        ended, hanging = asyncio.create_task(process.wait()), asyncio.create_task(self._hangs())
+        try:
+            await asyncio.wait({ended, hanging}, return_when=asyncio.FIRST_COMPLETED)
+            if hanging.done():
+                process.kill()
+            status = await ended
+        finally:
+            hanging.cancel()
         if not self._stopping:
-            self._desk.fail_all("stage 0 has died")
-            self._fatal(f"stage 0 ended by itself (status {status})")
+            how = hanging.result() if hanging.done() and not hanging.cancelled() else None
+            self._desk.fail_all(f"stage 0 {how or 'has died'}")
+            self._fatal(f"stage 0 {how or f'ended by itself (status {status})'}")
 
     async def _keep(self, job: Job, link: Link, environment: dict[str, str]) -> None:
         """One stage, for as long as the front is there."""

@@ -16,7 +16,8 @@ class Setup:
     """``command`` is vLLM's server, which listens on the socket ``thinker``; ``jobs`` are the stages behind it.
 
     ``control`` is the socket at which the stages report. ``drain_s``: how long requests may go on after a stop signal;
-    ``stall_s``: how long a stage may be silent; ``restarts``: how often in a row one is started again.
+    ``stall_s``: how long a stage may be silent; ``thinker_stall_s``: how long the first one may make no step (it may
+    compile one for minutes); ``restarts``: how often in a row one is started again.
     """
 
     host: str
@@ -30,6 +31,7 @@ class Setup:
     environments: tuple[Mapping[str, str], ...] = ()
     drain_s: float = 10.0
     stall_s: float = 60.0
+    thinker_stall_s: float = 300.0
     restarts: int = 3
     thinker_env: Mapping[str, str] = field(default_factory=dict)
 

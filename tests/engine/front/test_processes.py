@@ -55,7 +55,12 @@ class Rig:
         self.desk = Desk([Link(job.stage, job.name) for job in jobs])
         self.metrics = Metrics(self.desk)
         self.fatal: list[str] = []
-        self.processes = Processes(self.setup, self.desk, self.metrics, self.fatal.append)
+        self.hanging = asyncio.Event()
+        self.processes = Processes(self.setup, self.desk, self.metrics, self.fatal.append, self.hangs)
+
+    async def hangs(self) -> str:
+        await self.hanging.wait()
+        return "made no step"
 
     def lives(self, name: str) -> int:
         file = Path(f"{self.outs[name]}.lives")
@@ -158,6 +163,21 @@ def test_the_first_stage_that_dies_is_fatal(tmp_path: Path) -> None:
                 await asyncio.sleep(0.02)
             assert rig.fatal == ["stage 0 ended by itself (status -9)"]
             assert not rig.processes.complete
+
+    asyncio.run(test())
+
+
+def test_the_first_stage_that_hangs_is_ended_and_fatal(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with started(tmp_path) as rig:
+            events = await rig.open_speech()
+            rig.hanging.set()
+            assert await events.get() == Failure("stage 0 made no step")
+            while not rig.fatal:
+                await asyncio.sleep(0.02)
+            assert rig.fatal == ["stage 0 made no step"]
+            assert rig.processes._thinker is not None
+            assert rig.processes._thinker.returncode == -9
 
     asyncio.run(test())
 
