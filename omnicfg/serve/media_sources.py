@@ -21,21 +21,27 @@ VARIABLE: Final = "OMNICFG_MEDIA_SOURCES"
 NOBODY: Final = "none-is-in-allowed_media_domains.invalid"
 """A host that cannot be (RFC 2606): what vLLM is told where the plan names none."""
 _KEYS: Final = ("image_url", "audio_url", "video_url", "source")
+_INLINE: Final = "input_audio"
+"""Sounds that are in the request itself, without an address."""
 _SHOWN: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What the plan lets vLLM read: ``domains`` are hosts, ``files`` whether it names a directory."""
+    """What the plan lets vLLM read: ``domains`` are hosts, ``files`` whether it names a directory.
+
+    ``text_alone`` is why no media are taken at all, from wherever; empty where they are.
+    """
 
     domains: tuple[str, ...] = ()
     files: bool = False
+    text_alone: str = ""
 
     @classmethod
-    def of(cls, engine_args: Mapping[str, Any]) -> Allowed:
+    def of(cls, engine_args: Mapping[str, Any], text_alone: str = "") -> Allowed:
         """From the engine args of a plan's first stage."""
         domains = engine_args.get("allowed_media_domains") or ()
-        return cls(tuple(map(str, domains)), files=bool(engine_args.get("allowed_local_media_path")))
+        return cls(tuple(map(str, domains)), bool(engine_args.get("allowed_local_media_path")), text_alone)
 
     def engine_args(self) -> dict[str, Any]:
         """What vLLM has to be told beside what the plan says."""
@@ -96,13 +102,15 @@ class MediaSources:
         await self.app(scope, replayed, send)
 
     def _wrong(self, body: bytes) -> str | None:
-        if not any(key.encode() in body for key in _KEYS):
+        if not any(key.encode() in body for key in (*_KEYS, _INLINE)):
             return None
         try:
             request = json.loads(body)
         except (ValueError, RecursionError):
             return None  # vLLM says what is wrong with it
         for address in _addresses(request):
+            if self.allowed.text_alone:
+                return f"messages: this server takes text alone: {self.allowed.text_alone}"
             if (objection := self.allowed.objection(address)) is not None:
                 shown = address if len(address) <= _SHOWN else f"{address[:_SHOWN]}…"
                 return f"messages: {shown!r} is not read: {objection}; send the data itself, as a data: URL"
@@ -110,11 +118,13 @@ class MediaSources:
 
 
 def _addresses(value: Any) -> Iterator[str]:
-    """Every address of media in a request, however deep it lies."""
+    """Every address of media in a request, however deep it lies; of media that come without one, an empty data: URL."""
     open_values = [value]
     while open_values:
         one = open_values.pop()
         if isinstance(one, Mapping):
+            if isinstance(one.get(_INLINE), Mapping):
+                yield "data:"
             for key in _KEYS:
                 named = one.get(key)
                 address = named.get("url") if isinstance(named, Mapping) else named

@@ -26,10 +26,14 @@ _PROCESSORS: Final = ("preprocessor_config.json", "processor_config.json")
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """A text model in a checkpoint: its ``config.json``, and what its tensors' names begin with there."""
+    """A text model in a checkpoint: its ``config.json``, and what its tensors' names begin with there.
+
+    ``reason`` is why not the whole is served, in words for people.
+    """
 
     config: Mapping[str, Any]
     weights: str
+    reason: str
 
     @property
     def config_directory(self) -> Path:
@@ -61,9 +65,15 @@ def text_part(request: Request, machine: Machine) -> TextPart | None:
     config = _at(request.config, part["config"])
     if config is None:
         return None
-    unimportable = machine.serves_on_cpu and installed_version("torchvision") is None
-    if unimportable or _has_no_processors(Path(request.model)):
-        return TextPart(_config(config, part), part["weights"])
+    reason = _reason(request, machine)
+    return None if reason is None else TextPart(_config(config, part), part["weights"], reason)
+
+
+def _reason(request: Request, machine: Machine) -> str | None:
+    if machine.serves_on_cpu and installed_version("torchvision") is None:
+        return "vLLM's classes for pictures and sounds import torchvision, and it is not installed beside this torch"
+    if _has_no_processors(Path(request.model)):
+        return f"`{request.model}` has no processors for pictures and sounds ({' or '.join(_PROCESSORS)})"
     return None
 
 

@@ -91,7 +91,7 @@ class TestBundled:
         launch = bundled.first_stage(request("qwen3_omni_moe"), FOUR_GPUS)
         assert option(launch, "--allowed-media-domains") == media_sources.NOBODY
         assert "omnicfg.serve.media_sources.MediaSources" in launch.command
-        assert json.loads(launch.env[media_sources.VARIABLE]) == {"domains": [], "files": False}
+        assert json.loads(launch.env[media_sources.VARIABLE]) == {"domains": [], "files": False, "text_alone": ""}
         own = bundled.first_stage(request("qwen3_omni_moe", stages__0__allowed_media_domains=["a.test"]), FOUR_GPUS)
         assert option(own, "--allowed-media-domains") == "a.test"
         assert json.loads(own.env[media_sources.VARIABLE])["domains"] == ["a.test"]
@@ -100,7 +100,7 @@ class TestBundled:
         config = {**QWEN3, "talker_config": {"speaker_id": {"somebody": 1}}}
         asked = request(config=config, stages__0__default_sampling_params__max_tokens=None)
         launch = bundled.first_stage(asked, CPU)
-        assert "--middleware" not in launch.command
+        assert "omnicfg.serve.request_defaults.RequestDefaults" not in launch.command
 
     def test_requests_may_finish_for_as_long_as_the_plan_says(self) -> None:
         assert option(bundled.first_stage(request(), CPU), "--shutdown-timeout") == str(bundled.DRAIN_S)

@@ -95,6 +95,19 @@ def test_hosts_and_files_that_the_plan_names_are_read() -> None:
     assert "of remote hosts, example.com may be asked here (the stage's allowed_media_domains)" in told
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        asked("image_url", PICTURE),
+        {"messages": [{"content": [{"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}]}]},
+    ],
+)
+def test_a_server_that_takes_text_alone_says_why(body: Any) -> None:
+    told = refusal(body, Allowed(("example.com",), text_alone="torchvision is not installed"))
+    assert told == "messages: this server takes text alone: torchvision is not installed"
+    assert answer(body)[0].get("status") is None, "others take them"
+
+
 def test_long_addresses_are_not_repeated() -> None:
     assert len(refusal(asked("image_url", "http://example.com/" + "a" * 10_000))) < 400
 

@@ -10,6 +10,7 @@ import pytest
 
 import omnicfg
 from omnicfg.models import tiny_omni, tiny_thinker
+from omnicfg.serve import media_sources
 from omnicfg.serve import text_part as module
 from omnicfg.serve.engines import bundled
 from omnicfg.serve.launch import Request
@@ -42,7 +43,9 @@ def test_the_whole_is_served_where_its_libraries_are(
 
 
 def test_a_checkpoint_without_processors_is_given_text_only(tmp_path: Path) -> None:
-    assert text_part(request(tmp_path), GPU) is not None
+    part = text_part(request(tmp_path), GPU)
+    assert part is not None
+    assert "has no processors for pictures and sounds (preprocessor_config.json" in part.reason
 
 
 def test_of_a_model_that_is_not_here_nothing_is_assumed() -> None:
@@ -58,6 +61,16 @@ def test_its_configuration_is_the_one_of_the_text_model_alone(tmp_path: Path) ->
     assert part is not None
     assert part.config == tiny_thinker.config()
     assert part.weights == "thinker."
+
+
+def test_who_sends_pictures_to_a_part_is_told_why_they_are_not_taken(
+    whole: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "installed_version", lambda _: None)
+    launch = bundled.first_stage(request(whole), CPU)
+    reason = "vLLM's classes for pictures and sounds import torchvision, and it is not installed beside this torch"
+    assert json.loads(launch.env[media_sources.VARIABLE])["text_alone"] == reason
+    assert f"text alone goes in: {reason}" in launch.notices
 
 
 def test_the_launch_brings_the_configuration_and_keeps_the_checkpoint(tmp_path: Path) -> None:

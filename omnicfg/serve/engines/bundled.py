@@ -108,8 +108,8 @@ def first_stage(request: Request, machine: Machine, address: list[str] | None = 
     socket = rows_socket(request)
     part = text_part(request, machine)
     stage["engine_args"] |= _rows_args(request, socket, part)
-    media = Allowed.of(plain(_first(request).engine_args)) if part is None else None
-    stage["engine_args"] |= media.engine_args() if media else {}
+    media = Allowed.of(plain(_first(request).engine_args), part.reason if part else "")
+    stage["engine_args"] |= media.engine_args()
     compiled = stage_arguments(stage, engine_args(SERVED_VLLM), SERVED_VLLM)
     defaults = _request_defaults(stage)
     command = [
@@ -127,16 +127,19 @@ def first_stage(request: Request, machine: Machine, address: list[str] | None = 
         command += ["--shutdown-timeout", str(DRAIN_S)]
     if defaults:
         command += ["--middleware", f"{RequestDefaults.__module__}.{RequestDefaults.__name__}"]
-    if media:
-        command += ["--middleware", f"{MediaSources.__module__}.{MediaSources.__name__}"]
+    command += ["--middleware", f"{MediaSources.__module__}.{MediaSources.__name__}"]
     if silent_reason(request):
         command += ["--middleware", f"{TextOnly.__module__}.{TextOnly.__name__}"]
     environment = _environment(request, machine, defaults)
     return Launch(
         tuple(command),
-        environment | (media.environment({**os.environ, **environment}) if media else {}),
+        environment | media.environment({**os.environ, **environment}),
         files={part.file: part.text} if part else {},
-        notices=(*_notices(request, machine, compiled, defaults), *_rows_notices(request, socket)),
+        notices=(
+            *_notices(request, machine, compiled, defaults),
+            *([f"text alone goes in: {part.reason}"] if part else []),
+            *_rows_notices(request, socket),
+        ),
         directory=socket.parent if socket else None,
     )
 
