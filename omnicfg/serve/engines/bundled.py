@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from omnicfg.catalog.capabilities import stage_record
 from omnicfg.catalog.vllm_args import engine_args
 from omnicfg.diagnostics import Diagnostic
 from omnicfg.engine.spec import data_parallel_size, rows_engine_args, socket_path
@@ -20,6 +21,7 @@ from omnicfg.resources.placement import placement_of
 from omnicfg.rule import effective_session_mode
 from omnicfg.serve import nodes, preflight
 from omnicfg.serve.arguments import LeftOut, StageArguments, stage_arguments
+from omnicfg.serve.install_cpu import installed_version
 from omnicfg.serve.launch import API_KEY_VARIABLE, Launch, Request
 from omnicfg.serve.machine import Machine
 from omnicfg.serve.media_sources import Allowed, MediaSources
@@ -137,7 +139,7 @@ def first_stage(request: Request, machine: Machine, address: list[str] | None = 
         files={part.file: part.text} if part else {},
         notices=(
             *_notices(request, machine, compiled, defaults),
-            *([f"text alone goes in: {part.reason}"] if part else []),
+            *([f"text alone goes in: {part.reason}"] if part else _sound_notices(request, machine)),
             *_rows_notices(request, socket),
         ),
         directory=socket.parent if socket else None,
@@ -219,6 +221,13 @@ def _rows_notices(request: Request, socket: Path | None) -> Iterator[str]:
     else:
         where = ", ".join(_rows_sockets(request, socket))
         yield f"hidden states ({', '.join(rows.names)}) of requests that ask for them are at {where}"
+
+
+def _sound_notices(request: Request, machine: Machine) -> Iterator[str]:
+    """What the CPU's build lacks for sounds, of a model of which more than its text part is served."""
+    record = stage_record(request.plan.pipeline, _first(request).model_stage) or {}
+    if machine.serves_on_cpu and "text_part" in record.get("bundled", {}) and installed_version("torchaudio") is None:
+        yield "sounds are taken at the rate of the model's processor alone: vLLM resamples with torchaudio, not installed"
 
 
 def _first(request: Request) -> StagePlan:
