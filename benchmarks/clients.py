@@ -38,19 +38,17 @@ def main() -> int:
     with served(options.out, [], "on") as (server, directory, vocabulary):
         task = Task(LOAD, server, vocabulary, directory, options.out, lambda _: None)
         _measured("own", task)
-        rounds = [
-            {name: _measured(name, task) for name in DRIVERS[:: 1 if number % 2 else -1]}
-            for number in range(1, options.rounds + 1)
-        ]
-    result = {
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "machine": machine_facts(),
-        "command": " ".join(["python -m benchmarks.clients", *sys.argv[1:]]),
-        "load": LOAD.to_dict(),
-        "rounds": rounds,
-    }
-    (options.out / "clients.json").write_text(json.dumps(result, indent=1) + "\n")
-    print(table(result))
+        result: dict[str, Any] = {
+            "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "machine": machine_facts(),
+            "command": " ".join(["python -m benchmarks.clients", *sys.argv[1:]]),
+            "load": LOAD.to_dict(),
+            "rounds": [],
+        }
+        for number in range(1, options.rounds + 1):
+            result["rounds"].append({name: _measured(name, task) for name in DRIVERS[:: 1 if number % 2 else -1]})
+            (options.out / "clients.json").write_text(json.dumps(result, indent=1) + "\n")
+            print(f"round {number}\n{table(result)}", flush=True)
     return 0
 
 

@@ -62,16 +62,17 @@ def main() -> int:
     settings = [f"stages.0.kv_cache_memory_bytes={options.cache_bytes}"]
     with served(options.out, settings, ARM) as (server, directory, vocabulary):
         task = Task(LOAD, server, vocabulary, directory, options.out, lambda _: None)
-        rounds = [_round(number, task, settings) for number in range(1, options.rounds + 1)]
-    result = {
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "machine": machine_facts(),
-        "command": " ".join(["python -m benchmarks.replicas", *sys.argv[1:]]),
-        "trace": LOAD.to_dict(),
-        "rounds": rounds,
-    }
-    (options.out / "replicas.json").write_text(json.dumps(result, indent=1) + "\n")
-    print(table(result))
+        result: dict[str, Any] = {
+            "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "machine": machine_facts(),
+            "command": " ".join(["python -m benchmarks.replicas", *sys.argv[1:]]),
+            "trace": LOAD.to_dict(),
+            "rounds": [],
+        }
+        for number in range(1, options.rounds + 1):
+            result["rounds"].append(_round(number, task, settings))
+            (options.out / "replicas.json").write_text(json.dumps(result, indent=1) + "\n")
+            print(f"round {number}\n{table(result)}", flush=True)
     return 0
 
 
