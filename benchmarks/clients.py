@@ -24,7 +24,7 @@ from omnicfg.bench.metrics import HITS, QUERIES
 from omnicfg.bench.setting import machine_facts
 
 DRIVERS = ("own", "vllm-bench")
-LOAD = Load("P256_h0_c4", 0, 256, 16, 0.0, 1, "text", 4, 64, 50002)
+LOAD = Load("P256_h0_c4", 0, 256, 16, 0.0, 1, "text", 4, 32, 50002)
 TIMES = ("ttft_ms", "tpot_ms")
 
 

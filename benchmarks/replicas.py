@@ -38,16 +38,16 @@ from omnicfg.cli import run
 
 ARM = "on"
 ROUTINGS = ("round-robin", "prefix-aware")
-LOAD = Load("TWO", 512, 64, 8, 0.0, 16, "text", 1, 192, 71)
+LOAD = Load("TWO", 512, 64, 8, 0.0, 16, "text", 1, 128, 71)
 MEASURED = """\
 name,shared_prefix_tokens,own_tokens_mean,output_tokens,range_ratio,prefixes,answer,concurrency,prompts,seed
 warm,64,64,4,0.0,1,text,4,8,60
-P256_c8,0,256,8,0.0,1,text,8,64,61
-P576_c8,0,576,8,0.0,1,text,8,64,62
-P576_h89_c8,512,64,8,0.0,1,text,8,128,63
-P64_c8,0,64,8,0.0,1,text,8,128,64
-DEC64_c8,0,64,64,0.0,1,text,8,32,65
-DEC64_c2,0,64,64,0.0,1,text,2,8,66
+P256_c8,0,256,8,0.0,1,text,8,32,61
+P576_c8,0,576,8,0.0,1,text,8,32,62
+P576_h89_c8,512,64,8,0.0,1,text,8,64,63
+P64_c8,0,64,8,0.0,1,text,8,64,64
+DEC64_c8,0,64,32,0.0,1,text,8,24,65
+DEC64_c2,0,64,32,0.0,1,text,2,6,66
 """
 
 
