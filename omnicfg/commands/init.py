@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -103,17 +104,18 @@ def _write(request: Request) -> int:
     from omnicfg.files import write_whole
     from omnicfg.init.proof import findings_of
     from omnicfg.init.text import base_reference, text_of
+    from omnicfg.report.terminal import printable
     from omnicfg.report.text import render_errors
 
     text = text_of(request)
     found = findings_of(request, text)
     if found:
         print(render_errors(OmnicfgError(found)), end="", file=sys.stderr)
-        print(f"{request.path} was not written.", file=sys.stderr)
+        print(printable(f"{request.path} was not written."), file=sys.stderr)
         return 1
     write_whole(request.path, text)
-    named = str(request.path)
+    words = [str(request.path)]
     if request.base is not None and base_reference(request) is None:
-        named = f"{Path(request.base.shown).stem} --overlay {request.path}"
-    print(f"{request.path} is written. `omnicfg validate {named}` checks it.")
+        words = [Path(request.base.shown).stem, "--overlay", *words]
+    print(printable(f"{request.path} is written. `omnicfg validate {shlex.join(words)}` checks it."))
     return 0

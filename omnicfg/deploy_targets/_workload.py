@@ -10,9 +10,11 @@ from typing import Any, Final
 from omnicfg.catalog.upstream import VLLM_OMNI, own_pipelines
 from omnicfg.deploy_targets._secrets import Reference, variables, with_references
 from omnicfg.errors import UsageError
+from omnicfg.models import location
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.resources.placement import devices_per_replica, nodes_of, parallel_sizes, placement_of
 from omnicfg.serve.deploy_file import compiled, escaped, text_of
+from omnicfg.serve.preflight import is_hub_id
 
 PROFILE_PATH: Final = "/etc/omnicfg/profile.yaml"
 MODELS_PATH: Final = "/models"
@@ -31,6 +33,7 @@ _IMAGES: Final = {"cuda": "vllm/vllm-omni", "rocm": "vllm/vllm-omni-rocm"}
 """Upstream's images on Docker Hub (vllm-omni's documentation, installation on GPUs)."""
 _LONGEST_NAME: Final = 50  # of the 63 characters of a DNS label, with what is added to it
 _NAME: Final = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?\Z")
+_DIRECTORY: Final = re.compile(r"/[^/:\x00-\x1f\x7f][^:\x00-\x1f\x7f]*\Z")
 _IMAGE: Final = re.compile(r"[\w][\w./:@-]*\Z", re.ASCII)
 
 
@@ -165,10 +168,12 @@ def _check_model(model: str, engine: str) -> None:
     """A model that a container can find: an id on the hub, or a path in it."""
     if model.startswith("builtin:") and engine != "bundled":
         raise UsageError(f"only omnicfg makes `{model}`", "Serve it with `--engine bundled`.")
-    if not model.strip() or model != model.strip() or model.startswith(("-", ".", "~")) or not model.isprintable():
+    if model.startswith("builtin:"):
+        location(model)  # raises where there is none
+    elif not (is_hub_id(model) or _DIRECTORY.match(model)) or ".." in model.split("/"):
         raise UsageError(
             f"a container cannot find the model `{model}`",
-            "`--model` takes an id on the Hugging Face hub, or the full path of a directory.",
+            "`--model` takes an id on the Hugging Face hub, or the full path of a directory (without a colon).",
         )
 
 

@@ -123,7 +123,7 @@ def _container(workload: Workload) -> dict[str, Any]:
             "0.0.0.0 is the pod's own address: the Service and the probes come in by it. Who else may is for a "
             "NetworkPolicy to say."
         ): None,
-        "command": list(workload.command),
+        "command": [word.replace("$(", "$$(") for word in workload.command],  # which would be a variable
         "env": list(_environment(workload)),
         "ports": [{"name": "http", "containerPort": workload.port}],
         Remark(f"The profile's devices are {', '.join(map(str, range(len(workload.devices))))} in the pod."): None,

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from omnicfg.buffers import identity
 from omnicfg.compiler import Profile, compile_profile, load, pipeline_of
+from omnicfg.errors import UsageError
 from omnicfg.passes.override import Override, document_of
 from omnicfg.plan import Plan
 from omnicfg.tree import plain
@@ -35,6 +37,8 @@ class Request:
 def on_profile(path: Path, name: str, platform: str, overrides: Sequence[Override]) -> Request:
     """An overlay. Raises :class:`~omnicfg.errors.OmnicfgError` for a profile that cannot be compiled there."""
     base = load(name)
+    if any(identity(path) == identity(each) for each in base.chain.paths.values()):
+        raise UsageError(f"`{path}` is what the overlay is to lie on", "Name another file.")
     pipeline = pipeline_of(base)
     compile_profile(base, platform, pipeline, overrides)
     return Request(path, platform, pipeline, base, *settings_of(overrides))

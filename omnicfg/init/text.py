@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +20,7 @@ from omnicfg.passes.deploy import deploy
 from omnicfg.passes.inherit import merge_documents
 from omnicfg.passes.read import read_text
 from omnicfg.plan import Plan, StagePlan
+from omnicfg.report.terminal import one_line
 from omnicfg.report.yaml import inline, scalar
 from omnicfg.tree import Layer, LayerKind, plain
 
@@ -79,13 +81,13 @@ def base_reference(request: Request) -> str | None:
 def _overlay_head(request: Request, plan: Plan) -> Iterator[str]:
     assert request.base is not None
     reference, shown = base_reference(request), request.base.shown
-    name = request.path.name
-    yield f"# On top of {Path(shown).name}: what is said here goes over it, all else stays as it is."
+    name, below = _word(request.path.name), _word(Path(shown).stem)
+    yield f"# On top of {one_line(Path(shown).name)}: what is said here goes over it, all else stays as it is."
     yield f"# The settings behind a `#` have the values of {plan.platform}; without it they are this file's own."
     if reference is None:
         yield "#"
-        yield f"#   omnicfg validate {Path(shown).stem} --overlay {name}"
-        yield f"#   omnicfg resolve {Path(shown).stem} --overlay {name} --platform {plan.platform} --explain"
+        yield f"#   omnicfg validate {below} --overlay {name}"
+        yield f"#   omnicfg resolve {below} --overlay {name} --platform {plan.platform} --explain"
     else:
         yield "#"
         yield f"#   omnicfg validate {name}"
@@ -96,8 +98,13 @@ def _overlay_head(request: Request, plan: Plan) -> Iterator[str]:
         yield f"{scalar(key)}: {inline(value)}"
 
 
+def _word(name: str) -> str:
+    """A name as a word of a command, on one line."""
+    return shlex.quote(one_line(name))
+
+
 def _profile_head(request: Request) -> Iterator[str]:
-    name = request.path.name
+    name = _word(request.path.name)
     yield f"# A profile for the pipeline {request.pipeline}, to begin with."
     yield "#"
     yield f"#   omnicfg validate {name}"

@@ -137,7 +137,7 @@ def model_problems(model: str) -> Iterator[Diagnostic]:
     if model and directory.is_dir():
         if not (directory / "config.json").is_file():
             yield problem(f"`{model}` holds no config.json, so it is no model", "name the directory of a checkpoint")
-    elif not _HUB_ID.fullmatch(model):
+    elif not is_hub_id(model):
         yield problem(
             f"there is no model `{model}`: neither a directory nor the id of one on the Hugging Face hub",
             "`--model` takes a directory, an id such as Qwen/Qwen3-0.6B, or builtin:tiny-omni",
@@ -147,6 +147,11 @@ def model_problems(model: str) -> Iterator[Diagnostic]:
             f"`{model}` is not in {hub_cache_of(model).parent}, and the hub is switched off here",
             "unset HF_HUB_OFFLINE, or name a directory with `--model`",
         )
+
+
+def is_hub_id(model: str) -> bool:
+    """Whether a text can be the id of a model on the Hugging Face hub: ``Qwen/Qwen3-0.6B``."""
+    return _HUB_ID.fullmatch(model) is not None
 
 
 def hub_is_offline() -> bool:

@@ -82,7 +82,11 @@ def test_its_own_file_and_an_empty_one_are(run: Run, tmp_path: Path) -> None:
         (["nowhere", "--to", "k8s", *MODEL], "no profile `nowhere`"),
         (["qwen3_tts", "--to", "k8s"], "has no model of its own"),
         (["qwen3_tts", "--to", "k8s", "--model", "./here"], "cannot find the model `./here`"),
-        (["qwen3_tts", "--to", "k8s", "--model", ""], "cannot find the model ``"),
+        *(
+            (["qwen3_tts", "--to", "k8s", "--model", model], f"cannot find the model `{model}`")
+            for model in ("", " ", "a b/c", "/", "//x", "/a/../..", "/a:b", "C:\\models", "~/m", "-x/y", "gpt2")
+        ),
+        (["tiny_omni", "--to", "k8s", "--engine", "bundled", "--image", "x/y", "--model", "builtin:no"], "no built-in"),
         (["qwen3_tts", "--to", "k8s", "--model", "builtin:tiny-omni"], "only omnicfg makes"),
         (["qwen3_tts", "--to", "k8s", *MODEL, "--name", "A_b"], "`A_b` cannot be the name"),
         (["qwen3_tts", "--to", "k8s", *MODEL, "--name", "a" * 51], "cannot be the name"),

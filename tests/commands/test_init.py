@@ -32,6 +32,17 @@ def test_an_overlay_from_options(run: Run, tmp_path: Path) -> None:
     assert omnicfg.resolve("qwen3_tts", overlays=path).to_dict()["stages"][0]["engine_args"]["max_num_seqs"] == 3
 
 
+@pytest.mark.parametrize(
+    "name", ["sp ace.yaml", "new\nline.yaml", "\u540d.yaml", "a'b.yaml", "#.yaml", "esc\x1b[31m.yaml"]
+)
+def test_odd_names_stay_names(run: Run, tmp_path: Path, name: str) -> None:
+    for words in (["--on", "qwen3_tts"], ["--pipeline", "qwen3_tts"]):
+        result = run("init", tmp_path / name, "--force", *words)
+        assert (result.code, result.err) == (0, "")
+        assert "\x1b" not in result.out
+        assert omnicfg.resolve("qwen3_tts", overlays=tmp_path / name).pipeline == "qwen3_tts"
+
+
 def test_a_profile_from_options(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "own.yml"
     result = run("init", path, "--pipeline", "qwen3_tts", "--platform", "npu")
@@ -57,6 +68,28 @@ def test_what_would_be_wrong_is_told_with_its_line_and_not_written(run: Run, tmp
     assert f"{path}:" in result.err
     assert f"{path} was not written." in result.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_profile_is_not_replaced_by_an_overlay_on_itself(run: Run, tmp_path: Path) -> None:
+    base, own = tmp_path / "base.yaml", tmp_path / "own.yaml"
+    base.write_text("pipeline: qwen3_tts\nasync_chunk: false\n")
+    own.write_text("base_config: base.yaml\n")
+    for on in (base, own):
+        result = run("init", base, "--on", on, "--force")
+        assert (result.code, base.read_text()) == (2, "pipeline: qwen3_tts\nasync_chunk: false\n")
+        assert "is what the overlay is to lie on" in result.err
+
+
+def test_a_directory_that_cannot_be_written_is_trouble(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("omnicfg.files.tempfile.mkstemp", refuse)
+    result = run("init", tmp_path / "own.yaml", "--on", "qwen3_tts")
+    assert (result.code, result.out) == (2, "")
+    assert "cannot be written: Permission denied" in result.err
 
 
 @pytest.mark.parametrize(

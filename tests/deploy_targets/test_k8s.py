@@ -142,6 +142,11 @@ def test_a_directory_is_mounted_as_it_is(export: Export) -> None:
     ]
 
 
+def test_no_word_of_the_command_is_a_variable(export: Export) -> None:
+    command = container(export("qwen3_tts", "k8s", "--model", "/srv/$(HOME)"))["command"]
+    assert command[2] == "/srv/$$(HOME)", "as Kubernetes writes a dollar that means nothing"
+
+
 def test_another_profile_is_another_pod(export: Export) -> None:
     def digest(*words: str) -> str:
         found = by_kind(export("qwen3_tts", "k8s", *words))["Deployment"]["spec"]["template"]
