@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import importlib
+import importlib.util
 import typing
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -279,20 +280,31 @@ def _diffusion_args() -> list[dict[str, Any]]:
 def _diffusion_blocks() -> dict[str, list[str]]:
     """The settings of a diffusion stage that are mappings with closed keys, and these keys."""
     from vllm_omni.diffusion import data
+
+    blocks = {
+        "diffusion_attention_config": sorted(field.name for field in dataclasses.fields(data.AttentionConfig)),
+        "diffusion_offload_config": _offload_keys(),
+    }
+    transport = getattr(data, "VideoOutputTransportConfig", None)  # since 0.30.0
+    if transport is not None:
+        blocks["video_output_transport"] = sorted(field.name for field in dataclasses.fields(transport))
+    return {name: keys for name, keys in blocks.items() if keys}
+
+
+def _offload_keys() -> list[str]:
+    """The keys of ``diffusion_offload_config``, as the refusal of another one lists them; none before 0.30.0."""
+    if importlib.util.find_spec("vllm_omni.diffusion.offloader.config") is None:
+        return []
     from vllm_omni.diffusion.offloader.config import parse_diffusion_offload_config
 
-    of_offload: list[str] = []
+    listed: list[str] = []
     try:
         parse_diffusion_offload_config({"probe": 1})
     except ValueError as error:
-        of_offload = str(error).partition("choose from: ")[2].split(", ")
-    if "mode" not in of_offload:
+        listed = str(error).partition("choose from: ")[2].split(", ")
+    if "mode" not in listed:
         raise RuntimeError("vllm-omni no longer says which keys diffusion_offload_config has")
-    return {
-        "diffusion_attention_config": sorted(field.name for field in dataclasses.fields(data.AttentionConfig)),
-        "diffusion_offload_config": sorted(of_offload),
-        "video_output_transport": sorted(field.name for field in dataclasses.fields(data.VideoOutputTransportConfig)),
-    }
+    return sorted(listed)
 
 
 # Checked when the stage's configuration is built, but annotated as text.

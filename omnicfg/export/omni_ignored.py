@@ -40,7 +40,11 @@ _NOT_ASKED: Final = frozenset(
 
 
 def ignored(execution_type: Any, keys: Iterable[str]) -> list[str]:
-    """Those of the keys that a stage of this type accepts in vain."""
+    """Those of the keys that a stage of this type accepts in vain; not asked of releases before 0.30.0: none."""
+    from vllm_omni.config import omni_config
+
+    if not hasattr(omni_config, "extract_diffusion_stage_config_kwargs"):
+        return []
     nothing = _started_with(execution_type, {})
     unread = [key for key in keys if key not in _NOT_ASKED and _changes_nothing(execution_type, key, nothing)]
     if not set(unread) >= _OVERWRITTEN:

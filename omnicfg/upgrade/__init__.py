@@ -91,8 +91,7 @@ class Upgrade:
 
 
 def _effect_dict(effect: Effect, platforms: Sequence[str]) -> dict[str, Any]:
-    name = effect.key.rpartition(".")[2]
-    shown = {"before": redacted(name, effect.before), "after": redacted(name, effect.after)}
+    shown = {"before": redacted(effect.key, effect.before), "after": redacted(effect.key, effect.after)}
     place = None if effect.mark is None else str(effect.mark)
     return {"platforms": list(platforms), **effect._asdict(), **shown, "mark": place}
 
@@ -134,10 +133,10 @@ def versions_of(product: str) -> tuple[str, ...]:
 
         return vllm_versions()
     folders = (path.parent.name for path in (schemas_dir() / product).glob("*/deploy.json"))
-    return tuple(sorted(folders, key=_release_key))
+    return tuple(sorted(folders, key=release_key))
 
 
-def _release_key(version: str) -> tuple[tuple[int, ...], bool, str]:
+def release_key(version: str) -> tuple[tuple[int, ...], bool, str]:
     """0.32.0rc1 comes before 0.32.0."""
     numbers, suffix = re.match(r"([\d.]*)(.*)", version).groups()  # type: ignore[union-attr]  # matches anything
     return tuple(int(part) for part in numbers.split(".") if part), not suffix, suffix

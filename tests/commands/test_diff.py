@@ -154,7 +154,7 @@ def test_versions_tell_what_an_upgrade_changes(
         (["vllm"], "`diff --versions` needs two versions"),
         (["vllm", "0.31.0"], "`diff --versions` needs two versions"),
         (["vllm", "0.31.0..0.99.0"], "Shipped: 0.31.0, 0.32.0, 0.33.0."),
-        (["vllm-omni", "0.30.0..0.31.0"], "Shipped: 0.30.0, 0.32.0rc1."),
+        (["vllm-omni", "0.30.0..0.31.0"], "Shipped: 0.28.0, 0.30.0, 0.32.0rc1."),
         (["sglang", "1..2"], "`--versions` cannot be `sglang`"),
     ],
 )

@@ -15,8 +15,8 @@ import pytest
 
 import omnicfg
 
+from .answers import answer, differences
 from .cases import Case, generate
-from .encoding import canonical, encode
 from .traps import Trap, traps
 
 pytestmark = pytest.mark.usefixtures("environment_allowed")
@@ -56,32 +56,10 @@ STRICTER: Final = {
 }
 
 
-def answer(path: Path, platform: str, pipeline: str | None) -> dict[str, Any]:
-    """What omnicfg makes of a profile in the form of the expected data; ``{"ok": False}`` where it refuses."""
-    try:
-        plan = omnicfg.resolve(str(path), platform=platform, pipeline=pipeline).to_dict()
-    except omnicfg.OmnicfgError as error:
-        return {"ok": not error.diagnostics}
-    return {"ok": True, "deploy": encode(plan["deploy"]), "stages": encode(plan["stages"])}
-
-
 def by_platform(cells: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Platform → what vllm-omni says; its wording of a refusal is left out."""
     kept = ("ok", "deploy", "stages")
     return {name: {key: cell[key] for key in kept if key in cell} for cell in cells for name in cell["platforms"]}
-
-
-def differences(ours: Any, theirs: Any, where: str = "") -> list[str]:
-    """Where two encoded values differ, for people."""
-    if canonical(ours) == canonical(theirs):
-        return []
-    if isinstance(ours, dict) and isinstance(theirs, dict):
-        keys = sorted({*ours, *theirs})
-        return [line for key in keys for line in differences(ours.get(key), theirs.get(key), f"{where}.{key}")]
-    if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
-        pairs = enumerate(zip(ours, theirs, strict=True))
-        return [line for index, (one, other) in pairs for line in differences(one, other, f"{where}.{index}")]
-    return [f"{where}: omnicfg {ours!r}, vllm-omni {theirs!r}"]
 
 
 @cache

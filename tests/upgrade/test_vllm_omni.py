@@ -23,7 +23,7 @@ def effects(path: Any, before: str = BEFORE, after: str = AFTER) -> list[tuple[A
 
 
 def test_the_releases_are_found_by_their_data_oldest_first() -> None:
-    assert versions_of("vllm-omni") == (BEFORE, AFTER)
+    assert versions_of("vllm-omni") == ("0.28.0", BEFORE, AFTER)
 
 
 def test_a_default_of_the_profile_that_it_leaves_in_force(profile_file: WriteProfile) -> None:
