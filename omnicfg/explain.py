@@ -13,6 +13,7 @@ from omnicfg.evidence import CAPABILITY_OF, entry_on
 from omnicfg.near import did_you_mean
 from omnicfg.passes.effective import default_args, default_of, why_unset
 from omnicfg.plan import Plan, StagePlan
+from omnicfg.secrets import flag_of
 from omnicfg.tree import LayerKind, Node, find, over, plain
 from omnicfg.tree import Mapping as Tree
 
@@ -63,6 +64,13 @@ class Explanation:
     def name(self) -> str:
         """The last step of the key."""
         return self.key.rpartition(".")[2]
+
+    @property
+    def route(self) -> tuple[str, ...]:
+        """What tells whether the value may be shown: the key's steps, and the flag before an item of a command."""
+        *above, last = self.key.split(".")
+        before = self.plan.find(".".join([*above, str(int(last) - 1)])) if last.isdecimal() and last != "0" else None
+        return (*above, last, "" if before is None else flag_of(plain(before)))
 
 
 def explain(plan: Plan, key: str, before: Tree | None = None, version: str = DEFAULT_VLLM) -> Explanation:

@@ -62,7 +62,7 @@ class Loss(NamedTuple):
 
     def said(self, node: Node) -> str:
         """``key: value`` for a message, with what is secret hidden."""
-        return f"{self.name}: {shown(self.route[-1], node)}"
+        return f"{self.name}: {shown(tuple(self.route), node)}"
 
 
 def shown(key: object, node: Node) -> str:

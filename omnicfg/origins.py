@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from pathlib import PurePath
 from typing import Any, Final
 
-from omnicfg.secrets import redacted
-from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Sequence, plain
+from omnicfg.secrets import flag_of, redacted
+from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Route, Sequence, plain
 
 _WRITTEN: Final = frozenset(
     {LayerKind.BASE, LayerKind.PROFILE, LayerKind.OVERLAY, LayerKind.PLATFORM, LayerKind.OVERRIDE}
@@ -42,20 +41,21 @@ def origin_data(node: Node) -> dict[str, Any]:
     }
 
 
-def explained(node: Node, key: Hashable = "") -> Any:
+def explained(node: Node, route: Route = ()) -> Any:
     """The tree as data in which each leaf is ``{"value", "origin", "beaten"}``; credentials are hidden.
 
     ``beaten`` lists what the leaf won against, the last one that lost first, each with its value and origin and the
     reason. Empty mappings and lists are leaves.
     """
     if isinstance(node, Mapping) and node.items:
-        return {name: explained(child, name) for name, child in node.items.items()}
+        return {name: explained(child, (*route, name)) for name, child in node.items.items()}
     if isinstance(node, Sequence) and node.items:
-        return [explained(child, key) for child in node.items]
-    return {"value": redacted(key, plain(node)), "origin": origin_data(node), "beaten": beaten_data(node, key)}
+        flags = ["", *(flag_of(plain(child)) for child in node.items)]
+        return [explained(child, (*route, flag)) for child, flag in zip(node.items, flags, strict=False)]
+    return {"value": redacted(route, plain(node)), "origin": origin_data(node), "beaten": beaten_data(node, route)}
 
 
-def beaten_data(node: Node, key: Hashable) -> list[dict[str, Any]]:
+def beaten_data(node: Node, key: object) -> list[dict[str, Any]]:
     """What a node won against: value, origin and reason of each loser."""
     return [
         {"value": redacted(key, plain(lost.node)), "origin": origin_data(lost.node), "reason": lost.reason}

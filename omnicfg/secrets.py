@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 HIDDEN: Final = "***"
@@ -81,16 +81,30 @@ def looks_secret(key: object) -> bool:
 
 
 def redacted(key: object, value: Any) -> Any:
-    """``value`` as it may be shown under ``key``: credentials hidden at every depth, everything else as it is."""
-    if looks_secret(key):
+    """``value`` as it may be shown under ``key``: credentials hidden at every depth, everything else as it is.
+
+    ``key`` may be a whole route, as a tuple or with dots: what lies below a credential's key is hidden as well.
+    """
+    if any(map(looks_secret, _steps(key))):
         return _hidden(value)
     if isinstance(value, Mapping):
         return {name: redacted(name, child) for name, child in value.items()}
     if isinstance(value, list):
-        return [redacted("", child) for child in value]
+        return [redacted(flag_of(before), child) for before, child in zip(["", *value], value, strict=False)]
     if isinstance(value, Secret):
         return _hidden(value)
-    return without_passwords(value) if isinstance(value, str) else value
+    return without_arguments(value) if isinstance(value, str) else value
+
+
+def _steps(key: object) -> Iterable[object]:
+    if isinstance(key, tuple):
+        return key
+    return key.split(".") if isinstance(key, str) else (key,)
+
+
+def flag_of(word: Any) -> str:
+    """The name of the flag that the next word of a command is the value of."""
+    return word[2:] if isinstance(word, str) and word.startswith("--") and "=" not in word else ""
 
 
 def _hidden(value: Any) -> Any:
@@ -99,6 +113,20 @@ def _hidden(value: Any) -> Any:
     if isinstance(value, list):
         return [_hidden(child) for child in value]
     return value if value is None or isinstance(value, bool) or value == "" else HIDDEN
+
+
+def without_arguments(text: str) -> str:
+    """The same as :func:`without_passwords`, and what is given to a secret flag or variable: ``--api-key ***``."""
+    for pattern in (_FLAG, _ASSIGNED) if "--" in text or "=" in text else ():
+        text = _compiled(pattern).sub(_without_value, text)
+    return without_passwords(text)
+
+
+def _without_value(match: re.Match[str]) -> str:
+    if not looks_secret(match["key"]):
+        return match[0]
+    start, end = (place - match.start() for place in match.span("value"))
+    return f"{match[0][:start]}{HIDDEN}{match[0][end:]}"
 
 
 def without_passwords(text: str) -> str:

@@ -51,7 +51,7 @@ class Change:
 
     def shown(self, value: Any) -> Any:
         """A value of this change as it may be shown."""
-        return redacted(self.key.rpartition(".")[2], value)
+        return redacted(self.key, value)
 
 
 def diff(a: Plan, b: Plan) -> list[Change]:

@@ -45,7 +45,7 @@ def _lost(found: Explanation, link: Link, files: Mapping[str, Path]) -> str:
 
 
 def _value(found: Explanation, link: Link) -> str:
-    text = printable(inline(redacted(found.name, plain(link.node))))
+    text = printable(inline(redacted(found.route, plain(link.node))))
     return _code(text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…")
 
 

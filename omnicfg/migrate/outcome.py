@@ -61,7 +61,7 @@ class Outcome:
     def value(self) -> Any:
         """The old value as it may be shown."""
         found = self.wanted[0].value if self.setting is None else self.setting.value
-        return redacted(self.path.rpartition(".")[2], found)
+        return redacted(self.path, found)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form. ``to`` is the setting's name today, ``null`` where it has none."""

@@ -208,7 +208,7 @@ def _added(chosen: Draft, wanted: Sequence[Wanted]) -> list[Added]:
         if own or any((stage_id, route[:length]) in said for length in range(1, len(route) + 1)):
             continue
         key = dotted(route if stage_id is None else ("stages", stage_id, *route))
-        found.append(Added(key, redacted(route[-1], plain(node)), str(node.mark)))
+        found.append(Added(key, redacted(tuple(route), plain(node)), str(node.mark)))
     return found
 
 

@@ -10,8 +10,8 @@ from omnicfg.origins import layer_text, origin_data
 from omnicfg.report.table import Cell, Row, render_table
 from omnicfg.report.terminal import Style, paragraph, printable, wrap
 from omnicfg.report.yaml import inline
-from omnicfg.secrets import redacted
-from omnicfg.tree import LayerKind, Mapping, leaves, plain
+from omnicfg.secrets import flag_of, redacted
+from omnicfg.tree import LayerKind, Mapping, Route, Sequence, find, leaves, plain
 
 _TITLES = {
     "prefix_caching": "the prefix cache",
@@ -49,7 +49,7 @@ def _headline(found: Explanation) -> str:
 
 
 def _value(found: Explanation, link: Link) -> str:
-    return printable(inline(redacted(found.name, plain(link.node))))
+    return printable(inline(redacted(found.route, plain(link.node))))
 
 
 def _row(found: Explanation, link: Link) -> Row:
@@ -69,13 +69,22 @@ def _entries(found: Explanation, style: Style, width: int | None) -> str:
     rows = [
         [
             ".".join(map(str, route)),
-            inline(redacted(route[-1], plain(leaf))),
+            inline(redacted((*found.key.split("."), *route, _flag_before(node, route)), plain(leaf))),
             layer_text(leaf.layer, leaf.mark),
             str(leaf.mark),
         ]
         for route, leaf in leaves(node)
     ]
     return "\n  entries\n" + render_table(rows, style, width, indent="    ")
+
+
+def _flag_before(node: Mapping, route: Route) -> str:
+    """The flag that an item of a list is the value of, where the list is a command line."""
+    index = route[-1]
+    if not isinstance(index, int) or index == 0 or not isinstance(find(node, route[:-1]), Sequence):
+        return ""
+    before = find(node, (*route[:-1], index - 1))
+    return "" if before is None else flag_of(plain(before))
 
 
 def _known(known: Known, style: Style, width: int | None) -> str:
@@ -111,11 +120,11 @@ def explanation_data(found: Explanation, recipe: str | None = None) -> dict[str,
         "platform": found.plan.platform,
         "pipeline": found.plan.pipeline,
         "set": found.is_set,
-        "value": None if node is None else redacted(found.name, plain(node)),
+        "value": None if node is None else redacted(found.route, plain(node)),
         "unset_because": found.unset_because,
         "chain": [
             {
-                "value": redacted(found.name, plain(link.node)),
+                "value": redacted(found.route, plain(link.node)),
                 **origin_data(link.node),
                 "role": link.role,
                 "reason": link.reason,

@@ -72,7 +72,7 @@ class _View:
         return head + render_table(rows, self.style, self.width, indent="    ")
 
     def _row(self, key: str, node: Node, reason: str | None) -> list[str | Cell]:
-        value = inline(redacted(key.rpartition(".")[2], plain(node)))
+        value = inline(redacted(key, plain(node)))
         unset = reason is not None and isinstance(node, Scalar) and node.value is None
         shown = Cell("unset", "faint") if unset else Cell(value, _value_style(node))
         return [

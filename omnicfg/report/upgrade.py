@@ -91,9 +91,8 @@ def _broken(found: Upgrade) -> list[str]:
 
 
 def _values(effect: Effect) -> tuple[str, str]:
-    name = effect.key.rpartition(".")[2]
     before, after = (
-        "unset" if value is None else inline(redacted(name, value)) for value in (effect.before, effect.after)
+        "unset" if value is None else inline(redacted(effect.key, value)) for value in (effect.before, effect.after)
     )
     return before, {"removed": "gone", "pipeline": "gone", "refused": "not taken"}.get(effect.kind, after)
 

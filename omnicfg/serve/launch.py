@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from omnicfg.plan import Plan
+from omnicfg.secrets import redacted
 
 API_KEY_VARIABLE: Final = "VLLM_API_KEY"
 """Keys travel in the environment, where other users of the machine cannot read them."""
@@ -59,12 +61,37 @@ class Launch:
             path.write_text(text, encoding="utf-8")
 
     def shell(self) -> str:
-        """The launch as a shell would take it: the files' text in comments, then one command; keys are
+        """The launch as a shell would take it: the files' text in comments, then one command; credentials are
         masked.
         """
-        shown = {name: "***" if name == API_KEY_VARIABLE else value for name, value in self.env.items()}
-        settings = [f"{name}={shlex.quote(value)}" for name, value in shown.items()]
-        files = [
-            f"# {path}\n" + "".join(f"#   {line}\n" for line in text.splitlines()) for path, text in self.files.items()
-        ]
-        return "".join(files) + " ".join([*settings, shlex.join(self.command)]) + "\n"
+        settings = [f"{name}={shlex.quote(redacted(name, _word(value)))}" for name, value in self.env.items()]
+        command = redacted("", [_word(word) for word in self.command])
+        files = [f"# {path}\n" + "".join(f"#   {line}\n" for line in _lines(text)) for path, text in self.files.items()]
+        return "".join(files) + " ".join([*settings, shlex.join(command)]) + "\n"
+
+
+def _word(word: str) -> str:
+    """A word as it may be shown: one that is JSON, with the credentials in it hidden."""
+    found = _json_of(word)
+    return word if found is None else json.dumps(redacted("", found), ensure_ascii=False)
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of a JSON or YAML file as they may be shown."""
+    from omnicfg.report.source import line_at
+
+    found = _json_of(text)
+    if found is not None:
+        return json.dumps(redacted("", found), indent=2, ensure_ascii=False).splitlines()
+    lines = text.splitlines()
+    return ["".join(shown for _, _, shown in line_at(lines, index).pieces) for index in range(len(lines))]
+
+
+def _json_of(text: str) -> Any:
+    """What a text is as a JSON object; ``None`` where it is none."""
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
