@@ -140,11 +140,14 @@ def _matrix(overview: Overview) -> Element:
 
 
 def _filters(overview: Overview) -> Element:
-    checks = [("found", "with findings"), ("differs", "not the same on all platforms")]
+    has_several = len(overview.platforms) > 1
+    checks = [("found", "with findings")]
+    checks += [("differs", "not the same on all platforms")] if has_several else []
     checks += [("changed", "changed")] if overview.difference is not None else []
+    platforms = [("", "all"), *((name, name) for name in overview.platforms)]
     return element(
         "form",
-        _select("platform", "Platform", [("", "all"), *((name, name) for name in overview.platforms)]),
+        _select("platform", "Platform", platforms) if has_several else None,
         _select("set-by", "Set by", _SET_BY),
         [element("label", element("input", type="checkbox", id=name), f" {text}") for name, text in checks],
         element(

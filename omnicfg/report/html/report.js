@@ -89,7 +89,7 @@
 
   function ask() {
     tokens = (search.value.toLowerCase().match(/\S+/g) ?? []);
-    const platform = by("platform").value;
+    const platform = by("platform")?.value;
     shown = data.platforms.map((_, index) => index).filter((index) => !platform || data.platforms[index] === platform);
     const setBy = by("set-by").value;
     groups = setBy.includes(",") ? setBy.split(",") : setBy.split(" ").filter(Boolean);

@@ -34,7 +34,7 @@ AXE: Final = "0.1.8"
 """The release of axe-playwright-python, whose wheel carries axe-core 4.12 (https://github.com/dequelabs/axe-core)."""
 
 _AXE_FILE: Final = "axe_playwright_python/axe.min.js"
-_SIZE: Final = (1360, 850)
+_SIZE: Final = (1360, 760)
 _WAIT_S: Final = 20
 
 
@@ -62,8 +62,14 @@ class Browser:
         self.complaints()
         self.requests()
         self.media()
-        self.driver.set_window_size(*_SIZE)
+        self.size(*_SIZE)
         self.driver.get(page.resolve().as_uri())
+
+    def size(self, width: int, height: int) -> None:
+        """What is seen of a page, in pixels, whatever a window has around it."""
+        self.command(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
+        )
 
     def media(self, *, dark: bool = False, printed: bool = False) -> None:
         """Light or dark, on a screen or on paper. Motion is always reduced: nothing is to be waited for."""

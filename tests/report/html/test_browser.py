@@ -245,7 +245,7 @@ def test_the_focus_is_never_behind_what_stays_in_place(page: Browser) -> None:
 
 
 def test_header_and_first_column_stay_in_place(page: Browser) -> None:
-    page.driver.set_window_size(700, 700)
+    page.size(700, 700)
     page.one("#expand").click()
     moved = page.script(
         """
@@ -396,6 +396,18 @@ def test_little_is_shown_as_well(browser: Browser, tmp_path: Path, count: int) -
     assert browser.complaints() == []
 
 
+def test_a_single_platform(browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "one.yaml").write_text(
+        "pipeline: qwen3_tts\nstages: [{stage_id: 0, max_num_seqs: 3}]\n", encoding="utf-8"
+    )
+    browser.open(report_of(tmp_path, None, "--platform", "npu"))
+    assert browser.texts("#grid thead th") == ["Setting", "npu"]
+    assert browser.all("#platform, #differs") == []
+    search(browser, "max_num_seqs")
+    assert "3 profile" in browser.texts("#grid tr.setting")[0].replace("\n", " ")
+    assert browser.complaints() == []
+
+
 # ------------------------------------------------------------------------------------------------------------ size
 def test_all_of_upstream_opens_and_filters_fast(browser: Browser, upstream_deploy: Path, tmp_path: Path) -> None:
     page = report_of(upstream_deploy, tmp_path)
@@ -424,9 +436,9 @@ def test_all_of_upstream_opens_and_filters_fast(browser: Browser, upstream_deplo
     assert browser.complaints() == []
 
 
-def report_of(folder: Path, out: Path | None = None) -> Path:
+def report_of(folder: Path, out: Path | None = None, *options: str) -> Path:
     target = (out or folder) / "report.html"
-    assert run(["report", str(folder), "--out", str(target), "--no-config"]) in (0, 1)
+    assert run(["report", str(folder), "--out", str(target), "--no-config", *options]) in (0, 1)
     return target
 
 
