@@ -17,8 +17,11 @@ from omnicfg.serve.deploy_file import compiled, escaped, text_of
 from omnicfg.serve.preflight import is_hub_id
 
 PROFILE_PATH: Final = "/etc/omnicfg/profile.yaml"
-MODELS_PATH: Final = "/models"
-"""Where a container keeps what it downloads (``HF_HOME``)."""
+_MODELS: Final = {
+    "vllm-omni": ("/models", "/models"),
+    "bundled": ("/home/omnicfg/.cache", "/home/omnicfg/.cache/huggingface"),
+}
+"""Engine → the volume for what is downloaded, and ``HF_HOME`` in it: the second is the one of our ``Containerfile``."""
 SHARED_MEMORY_GIB: Final = 8
 """For ``/dev/shm``: stages hand tensors to each other there, and so do the processes of one stage. A container has
 64 MiB otherwise."""
@@ -42,7 +45,7 @@ class Workload:
     """A compiled profile with all that a container needs beside it.
 
     ``devices`` are the numbers of the host's devices; inside, they are numbered from 0. ``text`` is the profile.
-    ``model``, ``image`` and ``command`` are empty where only the profile is written.
+    ``models`` is where a volume for downloads is mounted. All of it is empty where only the profile is written.
     """
 
     name: str
@@ -56,6 +59,8 @@ class Workload:
     port: int = 0
     command: tuple[str, ...] = ()
     key_variable: str = ""
+    models: str = ""
+    hub_home: str = ""
 
     @property
     def digest(self) -> str:
@@ -94,6 +99,7 @@ def workload(
         port,
         _command(engine, model, port, plan.platform, references),
         "VLLM_API_KEY" if engine == "vllm-omni" else "OMNICFG_API_KEY",
+        *_MODELS[engine],
     )
 
 

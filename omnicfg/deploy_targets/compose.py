@@ -10,7 +10,6 @@ from omnicfg.deploy_targets._secrets import variables
 from omnicfg.deploy_targets._workload import (
     DRAIN_S,
     HEALTH,
-    MODELS_PATH,
     PROFILE_PATH,
     SHARED_MEMORY_GIB,
     START_S,
@@ -88,13 +87,13 @@ def _environment(workload: Workload) -> dict[str, str | None]:
     if workload.platform == "rocm":  # the container sees all of the machine's devices
         handed_on["HIP_VISIBLE_DEVICES"] = ",".join(map(str, workload.devices))
     if workload.downloads:
-        handed_on |= {"HF_HOME": MODELS_PATH, "HF_TOKEN": None}
+        handed_on |= {"HF_HOME": workload.hub_home, "HF_TOKEN": None}
     return handed_on | required
 
 
 def _volumes(workload: Workload) -> dict[str, Any]:
     if workload.downloads:
-        return {"volumes": [{"type": "volume", "source": "models", "target": MODELS_PATH}]}
+        return {"volumes": [{"type": "volume", "source": "models", "target": workload.models}]}
     if workload.model.startswith("/"):
         model = _as_it_is(workload.model)
         bind = {"type": "bind", "source": model, "target": model, "read_only": True}

@@ -10,7 +10,6 @@ from omnicfg.deploy_targets._secrets import variables
 from omnicfg.deploy_targets._workload import (
     DRAIN_S,
     HEALTH,
-    MODELS_PATH,
     PROFILE_PATH,
     SHARED_MEMORY_GIB,
     START_S,
@@ -30,6 +29,7 @@ _RESOURCES: Final = {
 """What the vendors' device plugins call a device, by their documentation (with Intel's older driver ``i915``)."""
 _CLAIM_GIB: Final = 200
 _PROBE_S: Final = 10
+_GROUP: Final = 10001
 
 
 def render(workload: Workload) -> str:
@@ -107,7 +107,8 @@ def _pod(workload: Workload) -> dict[str, Any]:
         Remark("A variable such as VLLM_PORT, made from the name of a Service, would be read as a setting."): None,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": DRAIN_S,
-        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+        Remark("The volume can be written to, whether the image runs as root or not."): None,
+        "securityContext": {"fsGroup": _GROUP, "seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [_container(workload)],
         "volumes": list(_volumes(workload)),
     }
@@ -143,7 +144,7 @@ def _environment(workload: Workload) -> Iterator[dict[str, Any]]:
         yield {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": name}}}
     optional = [workload.key_variable]
     if workload.downloads:
-        yield {"name": "HF_HOME", "value": MODELS_PATH}
+        yield {"name": "HF_HOME", "value": workload.hub_home}
         optional.append("HF_TOKEN")
     for name in optional:
         if all(name != reference.variable for reference in workload.references):
@@ -171,7 +172,7 @@ def _mounts(workload: Workload) -> Iterator[dict[str, Any]]:
     yield {"name": "profile", "mountPath": PROFILE_PATH.rpartition("/")[0], "readOnly": True}
     yield {"name": "shm", "mountPath": "/dev/shm"}
     if workload.downloads:
-        yield {"name": "models", "mountPath": MODELS_PATH}
+        yield {"name": "models", "mountPath": workload.models}
     elif workload.model.startswith("/"):
         yield {"name": "models", "mountPath": workload.model, "readOnly": True}
 

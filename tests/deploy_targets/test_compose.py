@@ -96,6 +96,14 @@ def test_a_directory_is_mounted_and_nothing_is_downloaded(export: Export) -> Non
     assert "HF_TOKEN" not in server(found)["environment"]
 
 
+@pytest.mark.parametrize("engine", ["vllm-omni", "bundled"])
+def test_downloads_stay_in_a_volume(engine: str, export: Export) -> None:
+    (document,) = found = export("qwen3_omni_moe", "compose", "--engine", engine, "--image", "registry/image:1")
+    (volume,) = server(found)["volumes"]
+    assert volume["source"] in document["volumes"]
+    assert Path(server(found)["environment"]["HF_HOME"]).is_relative_to(volume["target"])
+
+
 @pytest.mark.parametrize("platform", ["npu", "xpu", "musa"])
 def test_platforms_without_a_general_way_are_refused(platform: str, run: Run) -> None:
     result = run(
