@@ -11,6 +11,7 @@ import pytest
 import omnicfg
 from omnicfg.engine.front.setup import Setup
 from omnicfg.models import tiny_omni
+from omnicfg.serve import text_only
 from omnicfg.serve.engines import bundled
 from omnicfg.serve.launch import Launch, Request
 from omnicfg.serve.machine import Machine, Vllm
@@ -88,6 +89,10 @@ def test_each_stage_sees_its_own_devices_then_the_one_whose_rows_it_reads(tmp_pa
 def test_a_stage_that_nothing_computes_is_the_reason_for_silence(tmp_path: Path) -> None:
     reason = silent_reason(request(tmp_path, "minicpmo_4_5_turn"))
     assert reason == "the bundled engine has nothing that computes stage 1 (tts) of pipeline minicpmo_4_5"
+    launch = bundled.launch(request(tmp_path, "minicpmo_4_5_turn"), CPU)
+    assert launch.env[text_only.VARIABLE] == reason, "which the middleware tells who asks for audio"
+    assert f"{text_only.TextOnly.__module__}.{text_only.TextOnly.__name__}" in launch.command
+    assert "--kv-transfer-config" in launch.command, "its Thinker keeps the rows that the missing stage would read"
 
 
 def test_a_connector_of_several_hosts_is_never_left_out_in_silence(tmp_path: Path) -> None:
