@@ -120,3 +120,19 @@ def test_upstreams_own_parser_and_resolver_read_what_is_meant(model: Path, tmp_p
         assert "error" not in read, read
         caching.append([stage["engine"].get("enable_prefix_caching") for stage in read["stages"]])
     assert caching == [[False, False, False], [True, False, False]]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("vllm_omni") is None, reason="needs vllm-omni 0.30.0 in this environment")
+def test_without_a_gpu_upstream_has_no_worker_to_serve_with() -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    from omnicfg.export.omni_environment import prepare
+
+    prepare()
+    from vllm_omni.platforms.interface import UnspecifiedOmniPlatform
+
+    with pytest.raises(NotImplementedError):
+        UnspecifiedOmniPlatform.get_omni_ar_worker_cls()
