@@ -12,8 +12,8 @@ from omnicfg.origins import layer_text
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.report.terminal import one_line
 from omnicfg.report.yaml import inline
-from omnicfg.secrets import looks_secret, redacted
-from omnicfg.tree import Layer, LayerKind, Mark, Node, Scalar, leaves, plain
+from omnicfg.secrets import redacted
+from omnicfg.tree import Layer, LayerKind, Mark, Node, Route, Scalar, leaves, plain
 from omnicfg.tree import Mapping as Tree
 
 MAX_TEXT: Final = 2000
@@ -64,12 +64,12 @@ class Block(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """A leaf of a plan: its key as shown, its node, its key's place, and whether a key of its path is a secret's."""
+    """A leaf of a plan: its key as shown, its route within its block, its node, and its key's place."""
 
     key: str
+    route: Route
     node: Node
     key_place: str
-    secret: bool
 
 
 def sheet(plans: Mapping[str, Plan], platforms: Sequence[str], engine: str) -> tuple[Block, ...]:
@@ -114,14 +114,14 @@ def _is_unset(node: Node) -> bool:
     return node.layer.kind is LayerKind.DEFAULT and isinstance(node, Scalar) and node.value is None
 
 
-def _entries(prefix: str, block: Tree, secret: bool = False) -> Iterator[_Entry]:
+def _entries(prefix: str, block: Tree, above: Route = ()) -> Iterator[_Entry]:
     """The leaves of a block by their dotted keys; a list counts as one value."""
     for name, node in block.items.items():
-        key, is_secret = f"{prefix}{name}", secret or looks_secret(name)
+        key, route = f"{prefix}{name}", (*above, name)
         if isinstance(node, Tree) and node.items:
-            yield from _entries(f"{key}.", node, is_secret)
+            yield from _entries(f"{key}.", node, route)
         else:
-            yield _Entry(_text(key), node, str(block.key_marks.get(name, "")), is_secret)
+            yield _Entry(_text(key), route, node, str(block.key_marks.get(name, "")))
 
 
 def _cell(entry: _Entry, known: str) -> Cell:
@@ -138,8 +138,7 @@ def _cell(entry: _Entry, known: str) -> Cell:
 
 def _said(entry: _Entry, link: Link) -> Said:
     node = link.node
-    name = "secret" if entry.secret else entry.key.rpartition(".")[2]
-    value = inline(redacted(name, plain(node)))
+    value = inline(redacted(entry.route, plain(node)))
     return Said(link.role, _text(value), _layer(node.layer, node.mark), _text(str(node.mark)), _text(link.reason or ""))
 
 

@@ -180,17 +180,19 @@ def test_what_a_profile_says_stays_text(run: Run, profile_file: WriteProfile, tm
     assert HOSTILE in data_of(page)["texts"]
 
 
-def test_secrets_stand_nowhere(
-    run: Run, profile_file: WriteProfile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_secrets_stand_nowhere(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     repo = Repo(tmp_path)
     token = "hf_" + "B" * 34
-    repo.commit(profile=f"{OPEN}    api_key: old-secret-1\n    hf_token: {token}\n")
-    repo.write(profile=f"{OPEN}    api_key: new-secret-1\n    hf_token: 5\n    url: https://me:pass-word-1@host\n")
+    before = "    secrets: {deep: {first: secret-1}}\n    args: [--api-key, secret-1]\n"
+    repo.commit(profile=f"{OPEN}    api_key: old-secret-1\n    hf_token: {token}\n{before}")
+    after = before.replace("secret-1", "other-secret-1")
+    repo.write(profile=f"{OPEN}    api_key: secret-1\n    hf_token: 5\n    url: https://me:pass-word-1@host\n{after}")
     monkeypatch.chdir(tmp_path)
     run("report", "--git", "HEAD", "--out", "report.html")
     page = Path("report.html").read_text(encoding="utf-8")
-    assert "api_key" in page
+    assert {"api_key", "secrets.deep.first", "args"} <= {
+        text.rpartition("extras.")[2] for text in data_of(page)["texts"]
+    }
     assert not re.search(f"secret-1|pass-word-1|{token}", page)
 
 
