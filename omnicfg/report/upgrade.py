@@ -51,7 +51,7 @@ def upgrade_markdown(found: Upgrade, platforms: Sequence[str]) -> str:
         chosen = [group for group in groups if group.effect.kind == kind]
         if chosen:
             parts.append(
-                f"\n#### {told[0].upper()}{told[1:]}\n\n| key | before | after | where |\n| --- | --- | --- | --- |\n"
+                f"\n### {told[0].upper()}{told[1:]}\n\n| key | before | after | where |\n| --- | --- | --- | --- |\n"
             )
             parts += [_markdown_row(group, platforms) for group in chosen]
     if broken := _broken(found):
