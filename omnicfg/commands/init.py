@@ -22,7 +22,10 @@ ON = Annotated[
     str | None, Option("--on", metavar="PROFILE", help="Write an overlay on this profile.", words=profile_names)
 ]
 PIPELINE = Annotated[
-    str | None, Option("--pipeline", metavar="KEY", help="Write a profile for this pipeline.", words=pipeline_keys)
+    str | None,
+    Option(
+        "--pipeline", metavar="KEY", help="Write a profile for this pipeline; with --on: its own.", words=pipeline_keys
+    ),
 ]
 PLATFORM = Annotated[
     str | None,
@@ -46,8 +49,6 @@ def run(
     """Exit code: 0, or 1 where what was asked for has errors, and nothing is written."""
     from omnicfg.compiler import check_platform, parsed_overrides
 
-    if on is not None and pipeline is not None:
-        raise UsageError("`--on` and `--pipeline` contradict each other", "A profile knows its pipeline.")
     if platform is not None:
         check_platform(platform)
     if file is not None:
@@ -64,7 +65,7 @@ def _request(file: Path, on: str | None, pipeline: str | None, platform: str, ov
     from omnicfg.init.request import for_pipeline, on_profile
 
     if on is not None:
-        return on_profile(file, on, platform, overrides)
+        return on_profile(file, on, platform, overrides, pipeline)
     from omnicfg.init.interview import known_pipeline
 
     return for_pipeline(file, known_pipeline(str(pipeline)), platform, overrides)

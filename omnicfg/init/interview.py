@@ -75,7 +75,7 @@ def _with_settings(
 
 def _request(file: Path, on: str | None, pipeline: str | None, platform: str, overrides: Sequence[Override]) -> Request:
     if on is not None:
-        return on_profile(file, on, platform, overrides)
+        return on_profile(file, on, platform, overrides, pipeline)
     return for_pipeline(file, str(pipeline), platform, overrides)
 
 

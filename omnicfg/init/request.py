@@ -34,14 +34,25 @@ class Request:
         return None if self.base is None else compile_profile(self.base, self.platform, self.pipeline)
 
 
-def on_profile(path: Path, name: str, platform: str, overrides: Sequence[Override]) -> Request:
-    """An overlay. Raises :class:`~omnicfg.errors.OmnicfgError` for a profile that cannot be compiled there."""
+def on_profile(
+    path: Path, name: str, platform: str, overrides: Sequence[Override], asked: str | None = None
+) -> Request:
+    """An overlay; ``asked`` is the pipeline of a profile that names none, which the overlay names then.
+
+    Raises :class:`~omnicfg.errors.OmnicfgError` for a profile that cannot be compiled there.
+    """
     base = load(name)
     if any(identity(path) == identity(each) for each in base.chain.paths.values()):
         raise UsageError(f"`{path}` is what the overlay is to lie on", "Name another file.")
-    pipeline = pipeline_of(base)
+    pipeline = pipeline_of(base, asked)
+    named = base.raw.value("pipeline")
+    if asked is not None and named not in (None, asked):
+        raise UsageError(f"`{name}` is a profile of pipeline {named}, not of {asked}", "Leave `--pipeline` out.")
     compile_profile(base, platform, pipeline, overrides)
-    return Request(path, platform, pipeline, base, *settings_of(overrides))
+    top, stages = settings_of(overrides)
+    return Request(
+        path, platform, pipeline, base, top if asked in (None, named) else {"pipeline": asked, **top}, stages
+    )
 
 
 def for_pipeline(path: Path, pipeline: str, platform: str, overrides: Sequence[Override]) -> Request:

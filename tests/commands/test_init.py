@@ -80,6 +80,15 @@ def test_a_profile_is_not_replaced_by_an_overlay_on_itself(run: Run, tmp_path: P
         assert "is what the overlay is to lie on" in result.err
 
 
+def test_the_pipeline_of_a_profile_that_names_none_is_named(run: Run, tmp_path: Path) -> None:
+    base, own = tmp_path / "base.yaml", tmp_path / "own.yaml"
+    base.write_text("async_chunk: false\nstages: [{stage_id: 0}]\n")
+    assert "--pipeline" in run("init", own, "--on", base).err
+    assert run("init", own, "--on", base, "--pipeline", "qwen3_tts").code == 0
+    assert omnicfg.resolve(own).pipeline == "qwen3_tts"
+    assert run("validate", own).code == 0
+
+
 def test_a_directory_that_cannot_be_written_is_trouble(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,7 +107,11 @@ def test_a_directory_that_cannot_be_written_is_trouble(
         ([], "FILE is missing"),
         (["own.yaml"], "it is not said what to write"),
         (["--on", "qwen3_tts"], "FILE is missing"),
-        (["own.yaml", "--on", "qwen3_tts", "--pipeline", "qwen3_tts"], "contradict each other"),
+        (
+            ["own.yaml", "--on", "qwen3_tts", "--pipeline", "voxcpm2"],
+            "is a profile of pipeline qwen3_tts, not of voxcpm2",
+        ),
+        (["own.yaml", "--on", "qwen3_tts", "--pipeline", "x"], "`x`"),
         (["own.yaml", "--on", "qwen3_tt"], "Did you mean `qwen3_tts`?"),
         (["own.yaml", "--pipeline", "qwen3_tt"], "Did you mean `qwen3_tts`?"),
         (["own.yaml", "--pipeline", "qwen3_tts", "--platform", "tpu"], "unknown platform `tpu`"),
