@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import omnicfg
+from omnicfg.check import Looked, check
 from omnicfg.diagnostics import Severity
 from omnicfg.errors import ResolveError, UsageError
 from tests.conftest import WriteProfile
@@ -23,6 +24,16 @@ def summary(*profiles: Path, **options: Any) -> list[tuple[str, int, str, str | 
 
 def test_a_clean_profile_has_no_findings(profile_file: WriteProfile) -> None:
     assert omnicfg.validate(profile_file(TTS)) == []
+
+
+def test_who_looks_on_sees_each_profile_with_its_plans(profile_file: WriteProfile) -> None:
+    good, refused = profile_file(TTS, "good.yaml"), profile_file(f"{TTS}model_runner: v2\n", "refused.yaml")
+    broken = profile_file("a: [\n", "broken.yaml")
+    seen: list[Looked] = []
+    check([good, refused, broken], ("cuda", "npu"), look=seen.append)
+    plans = [None if each.subject is None else list(each.subject.plans) for each in seen]
+    assert plans == [["cuda", "npu"], ["cuda"], None]
+    assert [next(iter(each.files)) for each in seen] == [str(good), str(refused), str(broken)]
 
 
 def test_one_profile_or_several(profile_file: WriteProfile) -> None:
