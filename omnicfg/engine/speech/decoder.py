@@ -46,9 +46,6 @@ class Speaks:
     text_embeddings: nn.Embedding
     sampled_from: torch.Tensor
     """The states (``[requests, hidden]``) that this step's first codes are sampled from."""
-    supports_mrope: Final = True
-    placed: tuple[torch.Tensor, int] | None = None
-    """Positions of the request that is about to be asked for (``Utterance.places``)."""
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         super().__init__(vllm_config=vllm_config, prefix=prefix)  # type: ignore[call-arg]
@@ -72,14 +69,6 @@ class Speaks:
         from omnicfg.engine.speech.state import SpeechState
 
         return SpeechState
-
-    def get_mrope_input_positions(self, input_tokens: list[int], mm_features: list[Any]) -> tuple[torch.Tensor, int]:  # noqa: ARG002 - vLLM's interface
-        """``[3, tokens]`` of the prompt and of the frames that a preempted request has spoken already, and by how much
-        a frame to come stands ahead of its place.
-        """
-        places, ahead = self.placed or (torch.empty(3, 0, dtype=torch.int64), 0)
-        following = torch.arange(places.shape[1], len(input_tokens)) + ahead
-        return torch.cat((places, following.expand(3, -1)), dim=1), ahead
 
     def read_text(self, tokens: torch.Tensor) -> torch.Tensor:
         """Text tokens ``[tokens]`` as the decoder reads them, ``[tokens, hidden]``."""

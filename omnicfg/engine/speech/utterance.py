@@ -24,7 +24,6 @@ class Utterance:
 
     ``arrived`` are the frames that the client has, of which the next may be at most ``window`` ahead. ``seed`` decides
     on the codes of all codebooks but the first. ``codes`` keeps those of a request that lost its place in the batch.
-    ``places`` are the prompt's positions of M-RoPE (``[3, tokens]``), and by how much what follows stands ahead.
     """
 
     key: str
@@ -36,7 +35,6 @@ class Utterance:
     read: int = 0
     """How many tokens of ``text`` the model runner has taken over, the end's among them."""
     codes: torch.Tensor | None = None
-    places: tuple[torch.Tensor, int] | None = None
 
     def may_speak(self, frame: int) -> bool:
         """Whether what frame number ``frame`` reads is there, and its client near enough."""

@@ -75,6 +75,9 @@ class Speech:
 class CodecTalker:
     """See the module. ``options.record["embeddings"]`` names the table of the Thinker's text embeddings."""
 
+    reads_grids = True
+    """Whether it takes positions of which pictures and videos use more than one axis."""
+
     def __init__(self, options: StageOptions) -> None:
         self._options = options
         self._device = options.device
@@ -220,6 +223,11 @@ class CodecTalker:
             return Ended(speech.key, 0, 0, "stop")  # no text, so there is nothing to say
         if speech.rows < self._rows_needed(speech):
             raise RequestError("hidden states of the prompt were lost on their way here")
+        if not self.reads_grids and self._grids(speech):
+            raise RequestError(
+                "pictures and videos together with an answer in speech are not served by this stage's executor "
+                f"({type(self).__name__}): ask for text only, or send no more than text and sounds"
+            )
         prompt = self._prompt(speech)
         tokens = prompt.shape[1]
         if tokens >= self._limit:

@@ -19,7 +19,7 @@ import torch
 
 from omnicfg.engine.speech import utterance as utterances
 from omnicfg.engine.speech.utterance import Utterance
-from omnicfg.engine.stages import Chunk, Ended, Executor, RequestError, StageOptions
+from omnicfg.engine.stages import Chunk, Ended, Executor, StageOptions
 from omnicfg.engine.stages.codec_talker import OPENING, CodecTalker, Speech, readable
 
 _PROMPT_TOKENS: Final = 4096
@@ -33,6 +33,8 @@ def make(options: StageOptions) -> Executor:
 
 class VllmCodecTalker(CodecTalker):
     """See the module."""
+
+    reads_grids = False
 
     def _load(self) -> None:
         os.environ |= {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_USE_V2_MODEL_RUNNER": "1"}
@@ -70,9 +72,12 @@ class VllmCodecTalker(CodecTalker):
 
         decoder = self._options.record["decoder"]
         config = self._own.text_config.to_dict()
+        theta = config["rope_parameters"]["rope_theta"]
+        # Text has one position for each token, for which M-RoPE is the ordinary one.
         config |= {
             "model_type": decoder["model_type"],
             "architectures": [decoder["architecture"]],
+            "rope_parameters": {"rope_type": "default", "rope_theta": theta},
             "tie_word_embeddings": False,
             "bos_token_id": None,
             "eos_token_id": None,
@@ -147,7 +152,6 @@ class VllmCodecTalker(CodecTalker):
         spoken = Utterance(speech.key, self._options.window, seed=int(seed) if seed is not None else _random_seed())
         self._read_on(spoken, speech)
         spoken.arrived = speech.arrived
-        spoken.places = self._whole_positions(speech, prompt.shape[1])
         sampling = self._sampling
         parameters = SamplingParams(
             max_tokens=min(self._max_tokens, self._limit - prompt.shape[1]),
@@ -169,14 +173,6 @@ class VllmCodecTalker(CodecTalker):
         inputs = embeds_input(prompt_embeds=prompt[0].cpu(), prompt_token_ids=places)
         self._running[speech.key] = (self._engine.add_request(speech.key, inputs, parameters), spoken)
         return None
-
-    def _whole_positions(self, speech: Speech, tokens: int) -> tuple[torch.Tensor, int]:
-        """``[3, tokens]`` of the prompt, and by how much what follows it stands ahead of its place."""
-        positions = self._positions(speech, tokens)[:, 0].cpu()
-        whole = positions.round().to(torch.int64)
-        if not torch.equal(whole.to(positions.dtype), positions):
-            raise RequestError("a frame of the video lies between two positions: send it with whole frames a second")
-        return whole, round(speech.ahead)
 
     def _take(self, name: str, output: Any, finished: bool, chunks: list[Chunk], ended: list[Ended]) -> None:
         speech = self._open.get(name)
