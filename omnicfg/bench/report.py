@@ -10,6 +10,8 @@ from typing import Any, Final
 from omnicfg.bench.store import VERSION
 
 KIND: Final = "prefix-cache"
+RUNNING: Final = "running server"
+"""What stands for the engine where servers were not started by the bench."""
 _TIMES: Final = ("ttft_ms", "tpot_ms", "ttfp_ms")
 
 Measurement = Mapping[str, Any]

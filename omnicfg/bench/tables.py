@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from omnicfg.bench.report import memory_of
+from omnicfg.bench.report import RUNNING, memory_of
 from omnicfg.report.table import render_markdown, render_table
 from omnicfg.report.terminal import Style
 
@@ -132,8 +132,9 @@ def _about(report: Mapping[str, Any]) -> str:
         versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items() if version)
         devices = ", ".join(machine["gpus"]) or f"{machine['cores']} cores of {machine['cpu']}"
         lines.append(f"- on {devices}; {machine['system']}; {versions}")
+    servers = "a server that ran already" if report["engine"] == RUNNING else "a fresh server, warmed up"
     lines.append(
-        "- every arm of every round on a fresh server, warmed up; the order of arms turns from round to round; a ratio "
+        f"- every arm of every round on {servers}; the order of arms turns from round to round; a ratio "
         "is of two measurements of one round, its median and range over the rounds; times are means, "
         "in brackets against the baseline"
     )

@@ -368,6 +368,8 @@ def _equality(
 
 def _setup(subjects: list[Subject], loads: tuple[Load, ...], driver: str) -> dict[str, Any]:
     """What measurements have to share to be compared; the command is only told."""
+    from omnicfg.bench.report import RUNNING
+
     first = subjects[0]
     plan = first.request.plan
     return {
@@ -377,7 +379,7 @@ def _setup(subjects: list[Subject], loads: tuple[Load, ...], driver: str) -> dic
         "pipeline": plan.pipeline,
         "platform": plan.platform,
         "model": first.request.model_name,
-        "engine": first.engine if first.url is None else "running server",
+        "engine": first.engine if first.url is None else RUNNING,
         "driver": driver,
         "arms": {
             one.name: {
