@@ -26,6 +26,7 @@ def needing(what: str) -> list[Path]:
 LINKED = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 _LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+_OURS = re.compile(r"`(?P<path>(?:omnicfg|tests|docs|profiles|schemas|benchmarks)/[\w./-]*[\w/])`")
 _HEADING = re.compile(r"^#+ (?P<text>.+)$", re.M)
 
 
@@ -88,6 +89,12 @@ def test_python_examples_hold(path: Path) -> None:
 def test_links_lead_somewhere(path: Path) -> None:
     dead = [target for target in links(path.read_text(encoding="utf-8")) if not exists(path, target)]
     assert dead == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=page_id)
+def test_files_of_the_repository_that_a_page_names_are_there(path: Path) -> None:
+    named = {match["path"] for match in _OURS.finditer(path.read_text(encoding="utf-8"))}
+    assert sorted(name for name in named if not (ROOT / name).exists()) == []
 
 
 def links(page: str) -> list[str]:
