@@ -119,6 +119,7 @@ def test_a_running_server_is_measured_arm_by_arm(
     assert shared["on"]["hit_rate"]["median"] > 0.8
     assert shared["on"]["ratio"]["median"] > 0
     assert {path.name for path in out.iterdir()} >= {"report.json", "report.md", "setup.json", "measurements"}
+    assert "every arm of every round on a server that ran already" in (out / "report.md").read_text()
 
 
 def test_requests_that_fail_make_the_exit_code_one(model: Path, tmp_path: Path) -> None:
