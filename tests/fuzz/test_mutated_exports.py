@@ -33,7 +33,7 @@ from tests.parity.encoding import canonical, encode
 
 __all__ = ["originals"]
 
-BLOCK: Final = 50
+BLOCK: Final = 20
 BLOCKS: Final = [pytest.param(block, marks=[] if block < 1 else [pytest.mark.slow]) for block in range(4)]
 _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
 
