@@ -16,7 +16,7 @@ from omnicfg.bench.loads import ANSWERS, MAX_TOKENS, Load
 from omnicfg.bench.simulation.cluster import Outcome, Traffic, simulate
 from omnicfg.bench.simulation.replica import WORK, Limits, Speed, Work
 from omnicfg.bench.simulation.trace import MAX_ROWS, calls_of
-from omnicfg.errors import ServeError, UsageError
+from omnicfg.errors import UsageError
 from omnicfg.near import did_you_mean
 
 ONE: Final = "round-robin"
@@ -152,10 +152,8 @@ def _least(works: Sequence[Work], seconds: Sequence[float]) -> Work:
     There are few unknowns: every choice of those that are above zero is tried, and the best that stays above zero is
     the answer.
     """
-    try:
-        import numpy as np
-    except ModuleNotFoundError:
-        raise ServeError("simulating needs the Python package `numpy`", "pip install 'omnicfg[bench]'") from None
+    import numpy as np
+
     rows = np.array(works) / np.array(seconds)[:, None]
     scale = np.maximum(rows.max(axis=0), 1e-12)
     best, least = np.zeros(len(WORK)), float("inf")

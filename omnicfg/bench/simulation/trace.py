@@ -12,6 +12,7 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +21,7 @@ from omnicfg.bench.prompts import Vocabulary, prompts_of
 from omnicfg.bench.table_file import Row, needed, read_table
 from omnicfg.catalog.paths import profiles_dir
 from omnicfg.diagnostics import Diagnostic
-from omnicfg.errors import OmnicfgError, UsageError
+from omnicfg.errors import OmnicfgError, ServeError, UsageError
 
 MAX_ROWS: Final = 200_000
 COLUMNS: Final = ("arrival_s", "prompt", "output_tokens")
@@ -130,8 +131,10 @@ def calls_of(load: Load, rate: float | None = None) -> tuple[Call, ...]:
     """The requests of a load: its lengths, its prefixes and its order.
 
     They come as independent clients send them, ``rate`` a second (exponential gaps, drawn from the load's seed), or all
-    at once.
+    at once. Raises :class:`ServeError` without numpy, which draws the lengths.
     """
+    if find_spec("numpy") is None:
+        raise ServeError("the lengths of a load need the Python package `numpy`", "pip install 'omnicfg[bench]'")
     arrivals = _arrivals(load.seed, rate)
     return tuple(
         Call(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from omnicfg.bench.loads import Load
 from omnicfg.bench.simulation.cluster import Outcome, Traffic, simulate
 from omnicfg.bench.simulation.replica import Limits, Speed
 from omnicfg.bench.simulation.trace import Call, Part, calls_of
-from omnicfg.errors import UsageError
+from omnicfg.errors import ServeError, UsageError
 
 pytest.importorskip("simpy")
 pytest.importorskip("numpy")
@@ -87,6 +88,12 @@ def test_one_prefix_for_all_is_no_work_for_a_router_that_knows_no_load() -> None
 def test_a_request_that_never_fits_is_refused() -> None:
     with pytest.raises(UsageError, match="a request takes 10001 tokens, and the cache has room for 10000"):
         sent(Call(0.0, (Part(10_000),), 1))
+
+
+def test_without_simpy_it_is_told_where_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "simpy", None)
+    with pytest.raises(ServeError, match="needs the Python package `simpy`"):
+        sent(Call(0.0, (Part(5),), 1))
 
 
 def test_what_a_boundless_cache_would_know() -> None:

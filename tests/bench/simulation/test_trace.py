@@ -9,7 +9,7 @@ import pytest
 from omnicfg.bench.loads import Load
 from omnicfg.bench.prompts import Vocabulary, prompts_of
 from omnicfg.bench.simulation.trace import Call, Part, calls_of, lines, read_trace, shipped
-from omnicfg.errors import OmnicfgError, UsageError
+from omnicfg.errors import OmnicfgError, ServeError, UsageError
 
 pytest.importorskip("numpy")
 
@@ -82,6 +82,12 @@ def test_a_load_has_the_lengths_the_prefixes_and_the_order_of_its_prompts() -> N
     same = {(call.prompt[0].name, tuple(prompt.tokens[:48])) for call, prompt in zip(calls, prompts, strict=True)}
     assert len(same) == 3
     assert {call.arrival_s for call in calls} == {0.0}
+
+
+def test_without_numpy_it_is_told_where_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("omnicfg.bench.simulation.trace.find_spec", lambda _: None)
+    with pytest.raises(ServeError, match="needs? the Python package `numpy`"):
+        calls_of(LOAD)
 
 
 def test_a_load_without_a_prefix_shares_nothing() -> None:
