@@ -86,7 +86,7 @@ def test_a_load_has_the_lengths_the_prefixes_and_the_order_of_its_prompts() -> N
 
 def test_without_numpy_it_is_told_where_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("omnicfg.bench.simulation.trace.find_spec", lambda _: None)
-    with pytest.raises(ServeError, match="needs? the Python package `numpy`"):
+    with pytest.raises(ServeError, match="need the Python package `numpy`"):
         calls_of(LOAD)
 
 
