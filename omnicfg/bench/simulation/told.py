@@ -9,7 +9,7 @@ from typing import Any, Final
 from omnicfg.bench.simulation.study import Run, Study, settings
 from omnicfg.bench.tables import change, rate
 from omnicfg.report.table import Cell, Row, render_markdown, render_table
-from omnicfg.report.terminal import Style
+from omnicfg.report.terminal import Style, one_line
 
 VERSION: Final = 1
 KIND: Final = "simulation"
@@ -61,7 +61,7 @@ def text(study: Study, told: Mapping[str, Any], style: Style, width: int | None)
 def markdown(study: Study, told: Mapping[str, Any]) -> str:
     """For a review."""
     table = render_markdown([_row(study, run) for run in study.runs], _HEADERS)
-    head = [f"# {told['trace']['name']}: how many replicas, and who routes", ""]
+    head = [f"# {one_line(str(told['trace']['name']))}: how many replicas, and who routes", ""]
     lines = [*head, *(f"- {line}" for line in _about(study, told)), f"- made {told['made']} with `{told['command']}`"]
     end = [_verdict(study), "", *(f"- {one}" for one in told["settings"])]
     return "".join(f"{line}\n" for line in [*lines, "", table, *end])
@@ -70,12 +70,12 @@ def markdown(study: Study, told: Mapping[str, Any]) -> str:
 def _about(study: Study, told: Mapping[str, Any]) -> Iterator[str]:
     trace, figures, measured = told["trace"], told["figures"], told["measured"]
     yield (
-        f"trace {trace['name']}: {trace['requests']:,} requests in {trace['seconds']:,.0f} s, "
+        f"trace {one_line(str(trace['name']))}: {trace['requests']:,} requests in {trace['seconds']:,.0f} s, "
         f"{trace['prompt_tokens']:,} prompt tokens, {trace['shared']:.1%} of them known to a boundless cache, "
         f"{trace['output_tokens']:,} to answer"
     )
     yield (
-        f"a replica, as measured ({measured['profile']}, arm {measured['arm']}): "
+        f"a replica, as measured ({one_line(str(measured['profile']))}, arm {measured['arm']}): "
         f"prefill {figures['prefill_tokens_per_second'] or 0:,.0f} tokens/s, a step of one answer "
         f"{figures['decode_step_ms']:.4g} ms, of {figures['max_num_seqs']} {figures['decode_step_full_ms']:.4g} ms; "
         f"{figures['cache_tokens']:,} tokens of cache in blocks of {figures['block_tokens']}"
