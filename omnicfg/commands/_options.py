@@ -51,6 +51,9 @@ PROFILE = Annotated[
 PLATFORM = Annotated[
     str, Option("--platform", metavar="P", help="cuda, npu, rocm, xpu, musa, or all.", words=platform_names)
 ]
+ONE_PLATFORM = Annotated[
+    str, Option("--platform", metavar="P", help="cuda, npu, rocm, xpu or musa.", words=deploy_platforms)
+]
 PIPELINE = Annotated[
     str | None,
     Option("--pipeline", metavar="KEY", help="Pipeline key, where the profile names none.", words=pipeline_keys),

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from omnicfg.commands._options import OVERLAYS, PIPELINE, SETTINGS, profile_names
+from omnicfg.commands._options import ONE_PLATFORM, OVERLAYS, PIPELINE, SETTINGS, profile_names
 from omnicfg.commands._simulating import CACHES, GOAL, RATE, REPLICAS, ROUTING, TRACE, simulate, write_trace
-from omnicfg.commands.serve import MODEL, PLATFORM
+from omnicfg.commands.serve import MODEL
 from omnicfg.errors import UsageError
 from omnicfg.parser import Argument, Option
 
@@ -107,7 +107,7 @@ def run(
     driver: DRIVER = "own",
     out: OUT = None,
     seconds: SECONDS = None,
-    platform: PLATFORM = "cuda",
+    platform: ONE_PLATFORM = "cuda",
     overlays: OVERLAYS = None,
     settings: SETTINGS = None,
     pipeline: PIPELINE = None,

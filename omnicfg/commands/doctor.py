@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from omnicfg.commands._options import OVERLAYS, PIPELINE, SETTINGS, deploy_platforms, profile_names
+from omnicfg.commands._options import ONE_PLATFORM, OVERLAYS, PIPELINE, SETTINGS, profile_names
 from omnicfg.errors import UsageError
 from omnicfg.parser import Argument, Option
 
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 HELP = "Tell what this machine can serve, or whether it can serve a profile, what is missing, and how to get it."
 
 PROFILE = Annotated[str, Argument("PROFILE", help="A profile to be served here.", words=profile_names)]
-PLATFORM = Annotated[
-    str, Option("--platform", metavar="P", help="cuda, npu, rocm, xpu or musa.", words=deploy_platforms)
-]
 MODEL = Annotated[
     str | None, Option("--model", help="The model to be served: a directory tells how much memory it needs.")
 ]
@@ -32,7 +29,7 @@ JSON = Annotated[bool, Option("--json", help="Print it as JSON, with everything 
 
 def run(
     profile: PROFILE = "",
-    platform: PLATFORM = "cuda",
+    platform: ONE_PLATFORM = "cuda",
     model: MODEL = None,
     engine: ENGINE = "bundled",
     pipeline: PIPELINE = None,

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-from omnicfg.commands._options import OVERLAYS, PIPELINE, PROFILE, SETTINGS, deploy_platforms
+from omnicfg.commands._options import ONE_PLATFORM, OVERLAYS, PIPELINE, PROFILE, SETTINGS
 from omnicfg.deploy_targets import names
 from omnicfg.errors import UsageError
 from omnicfg.parser import Option
@@ -21,9 +21,6 @@ HELP = "Write a checked profile as a Kubernetes manifest, a compose file, or a f
 TO = Annotated[str, Option("--to", choices=names(), help="What to write.")]
 OUT = Annotated[
     Path | None, Option("--out", "-o", metavar="FILE", help="Write it into this file, not to the terminal.")
-]
-PLATFORM = Annotated[
-    str, Option("--platform", metavar="P", help="cuda, npu, rocm, xpu or musa.", words=deploy_platforms)
 ]
 MODEL = Annotated[
     str | None, Option("--model", help="What the server serves: an id on the hub, or the full path of a directory.")
@@ -43,7 +40,7 @@ _DEFAULT_ENGINE: Final = "vllm-omni"
 def run(
     profile: PROFILE,
     to: TO,
-    platform: PLATFORM = "cuda",
+    platform: ONE_PLATFORM = "cuda",
     out: OUT = None,
     model: MODEL = None,
     engine: ENGINE = _DEFAULT_ENGINE,

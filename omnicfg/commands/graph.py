@@ -5,21 +5,18 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-from omnicfg.commands._options import MODEL_DIR, OVERLAYS, PIPELINE, PROFILE, SETTINGS, deploy_platforms
+from omnicfg.commands._options import MODEL_DIR, ONE_PLATFORM, OVERLAYS, PIPELINE, PROFILE, SETTINGS
 from omnicfg.parser import Option
 from omnicfg.report.graphs import format_names
 
 HELP = "Draw what a profile inherits from, and what its stages hand to each other."
 
-PLATFORM = Annotated[
-    str, Option("--platform", metavar="P", help="cuda, npu, rocm, xpu or musa.", words=deploy_platforms)
-]
 FORMAT = Annotated[str, Option("--format", choices=format_names(), help="mermaid and dot are for other tools.")]
 
 
 def run(
     profile: PROFILE,
-    platform: PLATFORM = "cuda",
+    platform: ONE_PLATFORM = "cuda",
     pipeline: PIPELINE = None,
     model: MODEL_DIR = None,
     overlays: OVERLAYS = None,

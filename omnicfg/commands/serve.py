@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-from omnicfg.commands._options import OVERLAYS, PIPELINE, PROFILE, SETTINGS, deploy_platforms
+from omnicfg.commands._options import ONE_PLATFORM, OVERLAYS, PIPELINE, PROFILE, SETTINGS
 from omnicfg.commands._serving import checked_plan, checkpoint_of, config_of, default_model
 from omnicfg.errors import UsageError
 from omnicfg.parser import Option
@@ -22,9 +22,6 @@ HELP = "Compile and check a profile, then start a server for it."
 MODEL = Annotated[
     str | None,
     Option("--model", help="A checkpoint's directory, its id on the hub, or builtin:NAME; some pipelines have one."),
-]
-PLATFORM = Annotated[
-    str, Option("--platform", metavar="P", help="cuda, npu, rocm, xpu or musa.", words=deploy_platforms)
 ]
 ENGINE = Annotated[
     str, Option("--engine", choices=("bundled", "vllm-omni"), help="omnicfg's own, or an installed vLLM-Omni.")
@@ -44,7 +41,7 @@ DRY_RUN = Annotated[bool, Option("--dry-run", help="Print what would be started,
 def run(
     profile: PROFILE,
     model: MODEL = None,
-    platform: PLATFORM = "cuda",
+    platform: ONE_PLATFORM = "cuda",
     overlays: OVERLAYS = None,
     settings: SETTINGS = None,
     pipeline: PIPELINE = None,
