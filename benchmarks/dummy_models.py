@@ -104,6 +104,8 @@ QWEN3_OMNI = {
         "accept_hidden_layer": 24,
         "thinker_hidden_size": 2048,
         "num_code_groups": 16,
+        "spatial_merge_size": 2,
+        "position_id_per_seconds": 13,
         "codec_pad_id": 2148,
         "codec_bos_id": 2149,
         "codec_eos_token_id": 2150,

@@ -11,7 +11,8 @@ import torch
 from safetensors import safe_open
 from torch import nn
 
-_DUMMY_SCALE = 0.02
+DUMMY_SCALE = 0.02
+"""The standard deviation of weights that are drawn at random."""
 
 
 def part(model: Path, record: Mapping[str, Any], dtype: torch.dtype, device: str, *, dummy: bool = False) -> nn.Module:
@@ -32,7 +33,7 @@ def part(model: Path, record: Mapping[str, Any], dtype: torch.dtype, device: str
         module: nn.Module = kind._from_config(config, dtype=dtype)
     if dummy:
         for parameter in module.parameters():
-            nn.init.normal_(parameter, std=_DUMMY_SCALE)
+            nn.init.normal_(parameter, std=DUMMY_SCALE)
         return module.eval().requires_grad_(requires_grad=False)
     tensors = _merged_experts(dict(tensors_under(model, record["weights"], dtype, device)), module)
     module.load_state_dict(tensors, strict=True)

@@ -28,7 +28,7 @@ from omnicfg.engine.stages import Chunk, Ended, Executor, RequestError, StageOpt
 from omnicfg.engine.stages._positions import Grid, grids_of, positions_of
 from omnicfg.engine.stages._sampling import Sampling
 from omnicfg.engine.stages._slots import Slots
-from omnicfg.engine.stages._weights import configuration, part, tensor
+from omnicfg.engine.stages._weights import DUMMY_SCALE, configuration, part, tensor
 from omnicfg.engine.transport import Media, RowLayout
 
 OPENING = 4
@@ -97,15 +97,21 @@ class CodecTalker:
     def _load(self) -> None:
         """What computes: the weights and the cache."""
         options, dtype = self._options, getattr(torch, self._options.dtype)
-        self._talker: Any = part(options.model, options.record, dtype, self._device)
+        self._talker: Any = part(options.model, options.record, dtype, self._device, dummy=options.dummy)
         self._predictor: Any = self._talker.code_predictor
         self._predictor_sampling = Sampling(0.0) if self._sampling.greedy else Sampling.of(_PREDICTOR)
-        self._embeddings = tensor(options.model, options.record["embeddings"], dtype, self._device)
+        self._embeddings = self._text_embeddings(dtype)
         decoder = self._own.text_config
         width = getattr(decoder, "head_dim", None) or decoder.hidden_size // decoder.num_attention_heads
         heads = decoder.num_key_value_heads
         self._slots = Slots(decoder.num_hidden_layers, options.limit, heads, width, dtype, self._device)
         self._silent = self._never_said(decoder.vocab_size)
+
+    def _text_embeddings(self, dtype: torch.dtype) -> torch.Tensor:
+        if self._options.dummy:
+            shape = (self._config.thinker_config.text_config.vocab_size, self._own.thinker_hidden_size)
+            return torch.empty(shape, dtype=dtype, device=self._device).normal_(std=DUMMY_SCALE)
+        return tensor(self._options.model, self._options.record["embeddings"], dtype, self._device)
 
     # ------------------------------------------------------------------------------------------------------- requests
 
@@ -250,6 +256,8 @@ class CodecTalker:
         return self._ended(speech)
 
     def _grids(self, speech: Speech) -> dict[int, Grid]:
+        if not speech.media:
+            return {}
         try:
             grids = grids_of(speech.media, self._own.spatial_merge_size, self._own.position_id_per_seconds)
         except ValueError as error:

@@ -1,0 +1,101 @@
+"""The dummy models stand in for real ones: what serves those has to serve these, here with fewer and smaller layers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="comes with the extra cpu or cuda")
+pytest.importorskip("transformers", reason="comes with the extra cpu or cuda")
+
+import numpy as np
+
+from benchmarks.dummy_models import QWEN3_OMNI, write_chat
+from benchmarks.engine.cost import write_model
+from omnicfg.catalog.capabilities import stage_record
+from omnicfg.engine.stages import StageOptions, make
+
+pytestmark = pytest.mark.slow  # importing transformers takes seconds
+
+SMALL = {
+    "num_hidden_layers": 1,
+    "hidden_size": 32,
+    "intermediate_size": 32,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "num_experts": 4,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 8,
+    "shared_expert_intermediate_size": 8,
+    "decoder_dim": 32,
+    "thinker_hidden_size": 32,
+    "mrope_section": [4, 2, 2],
+}
+FRAMES = 6
+
+
+def smaller(config: Any) -> Any:
+    if not isinstance(config, dict):
+        return config
+    return {name: SMALL.get(name, smaller(value)) for name, value in config.items()}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("dummy") / "model"
+    write_model(directory, smaller(QWEN3_OMNI))
+    write_chat(directory)
+    return directory
+
+
+def options(model: Path, stage: str) -> StageOptions:
+    record = stage_record("qwen3_omni_moe", stage)
+    assert record is not None
+    sampling = {"temperature": 0.9, "top_k": 50, "seed": 1, "max_tokens": FRAMES}
+    return StageOptions(
+        model, record["bundled"], 2, sampling=sampling, engine_args={"load_format": "dummy"}, chunk=FRAMES
+    )
+
+
+def test_a_chat_has_as_many_tokens_as_it_has_words(model: Path) -> None:
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    messages = [{"role": "user", "content": "w12 w7 w99"}]
+    made = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)
+    words = json.loads((model / "config.json").read_text())
+    start, end, line = words["im_start_token_id"], words["im_end_token_id"], 198
+    user, assistant = words["user_token_id"], words["assistant_token_id"]
+    assert made["input_ids"] == [start, user, line, 12, 7, 99, end, line, start, assistant, line]
+
+
+def test_its_talker_speaks_and_its_vocoder_makes_sound_of_it(model: Path) -> None:
+    talker, vocoder = (
+        make(kind, options(model, stage)) for kind, stage in (("codec-talker", "talker"), ("code2wav",) * 2)
+    )
+    config = json.loads((model / "config.json").read_text())
+    prompt = [config["im_start_token_id"], config["user_token_id"], 198, 12, 7, config["im_end_token_id"], 198]
+    talker.open("a", {"voice": "ethan"})
+    talker.text("a", [*prompt, config["im_start_token_id"], config["assistant_token_id"], 198], prompt=True, last=False)
+    talker.rows_end("a", 10)
+    talker.text("a", [5, 6, 7, 8], prompt=False, last=True)
+    vocoder.open("a", {})
+    frames = 0
+    while keys := talker.ready():
+        chunks, ended = talker.run(keys)
+        for chunk in chunks:
+            vocoder.rows("a", chunk.start, chunk.rows)
+            frames += len(chunk.rows)
+    assert [one.reason for one in ended] == ["length"]
+    assert frames == FRAMES - 1  # the last code has no frame of its own
+    vocoder.rows_end("a", frames)
+    samples = 0
+    while keys := vocoder.ready():
+        for chunk in vocoder.run(keys)[0]:
+            assert chunk.rows.dtype == np.int16
+            samples += len(chunk.rows)
+    assert 0 < samples <= 1920 * frames
