@@ -74,9 +74,8 @@ def test_a_chat_has_as_many_tokens_as_it_has_words(model: Path) -> None:
 
 
 def test_its_talker_speaks_and_its_vocoder_makes_sound_of_it(model: Path) -> None:
-    talker, vocoder = (
-        make(kind, options(model, stage)) for kind, stage in (("codec-talker", "talker"), ("code2wav",) * 2)
-    )
+    talker = make("codec-talker", options(model, "talker"))
+    vocoder = make("code2wav", options(model, "code2wav"))
     config = json.loads((model / "config.json").read_text())
     prompt = [config["im_start_token_id"], config["user_token_id"], 198, 12, 7, config["im_end_token_id"], 198]
     talker.open("a", {"voice": "ethan"})
@@ -84,13 +83,14 @@ def test_its_talker_speaks_and_its_vocoder_makes_sound_of_it(model: Path) -> Non
     talker.rows_end("a", 10)
     talker.text("a", [5, 6, 7, 8], prompt=False, last=True)
     vocoder.open("a", {})
-    frames = 0
+    frames, reasons = 0, []
     while keys := talker.ready():
         chunks, ended = talker.run(keys)
+        reasons += [one.reason for one in ended]
         for chunk in chunks:
             vocoder.rows("a", chunk.start, chunk.rows)
             frames += len(chunk.rows)
-    assert [one.reason for one in ended] == ["length"]
+    assert reasons == ["length"]
     assert frames == FRAMES - 1  # the last code has no frame of its own
     vocoder.rows_end("a", frames)
     samples = 0
