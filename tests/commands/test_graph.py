@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.commands.conftest import Run
@@ -64,8 +62,3 @@ def test_trouble(run: Run, words: list[str], message: str) -> None:
     result = run("graph", *words)
     assert (result.code, result.out) == (2, "")
     assert message in result.err
-
-
-def test_the_picture_of_the_page_is_what_the_command_prints(run: Run) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "graph.md").read_text(encoding="utf-8")
-    assert f"```mermaid\n{run('graph', 'qwen3_tts', '--format', 'mermaid').out}```" in page
