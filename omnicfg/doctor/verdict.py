@@ -29,7 +29,7 @@ def engine_checks(name: str, facts: Facts) -> Iterator[Check]:
     if name == "bundled":
         yield from _problems(preflight.vllm_problems(facts.machine))
         if facts.machine.vllm is not None and not facts.machine.serves_on_cpu:
-            yield from _problems(preflight.device_problems(None, facts.machine))
+            yield from _problems(preflight.device_problems({}, facts.machine))
         return
     from omnicfg.serve.engines import vllm_omni
 

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Final
@@ -70,8 +70,8 @@ def plugin_problems() -> Iterator[Diagnostic]:
         )
 
 
-def device_problems(placement: Placement | None, machine: Machine) -> Iterator[Diagnostic]:
-    """A device that the plan names is not there. On the CPU, devices mean nothing."""
+def device_problems(placements: Mapping[int, Placement | None], machine: Machine) -> Iterator[Diagnostic]:
+    """A device that a stage (by its id) is placed on is not there. On the CPU, devices mean nothing."""
     if machine.serves_on_cpu:
         return
     if not machine.gpus:
@@ -80,14 +80,15 @@ def device_problems(placement: Placement | None, machine: Machine) -> Iterator[D
             f"`nvidia-smi` and CUDA_VISIBLE_DEVICES tell why; to serve on the CPU instead: `{INSTALL_CPU}`",
         )
         return
-    asked = placement.replicas[0] if placement and placement.replicas else ()
-    missing = [device for device in asked if device >= len(machine.gpus)]
-    if missing:
-        shown = ", ".join(f"{number} ({name})" for number, name in enumerate(machine.gpus))
-        yield problem(
-            f"stage 0 asks for device {', '.join(map(str, missing))}; visible here: {shown}",
-            "choose others with `--set stages.0.devices=0`, or widen CUDA_VISIBLE_DEVICES",
-        )
+    shown = ", ".join(f"{number} ({name})" for number, name in enumerate(machine.gpus))
+    for stage_id, placement in placements.items():
+        asked = placement.replicas[0] if placement and placement.replicas else ()
+        missing = [device for device in asked if device >= len(machine.gpus)]
+        if missing:
+            yield problem(
+                f"stage {stage_id} asks for device {', '.join(map(str, missing))}; visible here: {shown}",
+                f"choose others with `--set 'stages.{stage_id}.devices=\"0\"'`, or widen CUDA_VISIBLE_DEVICES",
+            )
 
 
 def compiler_problems(stage: StagePlan, machine: Machine) -> Iterator[Diagnostic]:

@@ -65,22 +65,30 @@ def test_a_sound_installation_has_no_problems(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_devices_do_not_count_on_the_cpu() -> None:
-    assert messages(preflight.device_problems(on_device(7), CPU)) == []
+    assert messages(preflight.device_problems({0: on_device(7)}, CPU)) == []
 
 
 def test_a_device_that_is_there_is_fine() -> None:
-    assert messages(preflight.device_problems(on_device(0, 1), H200)) == []
-    assert messages(preflight.device_problems(None, H200)) == []
+    assert messages(preflight.device_problems({0: on_device(0, 1)}, H200)) == []
+    assert messages(preflight.device_problems({0: None}, H200)) == []
 
 
 def test_a_device_that_is_missing_is_named_with_those_that_are_there() -> None:
-    [message] = messages(preflight.device_problems(on_device(1, 2), H200))
+    [message] = messages(preflight.device_problems({0: on_device(1, 2)}, H200))
     assert "stage 0 asks for device 2; visible here: 0 (NVIDIA H200), 1 (NVIDIA H200)" in message
     assert "CUDA_VISIBLE_DEVICES" in message
 
 
+def test_each_stage_whose_device_is_missing_is_named() -> None:
+    placements = {0: on_device(0), 1: on_device(2), 2: on_device(3)}
+    later, last = preflight.device_problems(placements, H200)
+    assert later.message.startswith("stage 1 asks for device 2")
+    assert last.help is not None
+    assert "--set 'stages.2.devices=\"0\"'" in last.help
+
+
 def test_a_cuda_build_without_any_device_is_told() -> None:
-    [message] = messages(preflight.device_problems(on_device(0), Machine(CUDA, None, (), ())))
+    [message] = messages(preflight.device_problems({0: on_device(0)}, Machine(CUDA, None, (), ())))
     assert "no NVIDIA device is visible" in message
 
 

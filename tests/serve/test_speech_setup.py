@@ -116,3 +116,10 @@ def test_several_replicas_of_the_first_stage_are_silent(tmp_path: Path) -> None:
 def test_a_first_stage_by_itself_is_served_in_silence(tmp_path: Path) -> None:
     alone = replace(request(tmp_path), config={"architectures": ["Qwen3MoeForCausalLM"]})
     assert "has no talker_config.speaker_id" in str(silent_reason(alone))
+
+
+def test_a_later_stage_whose_device_is_missing_keeps_the_server_from_starting(tmp_path: Path) -> None:
+    one_gpu = Machine(Vllm("0.32.0", cpu=False), None, ("NVIDIA H200",), ("0",))
+    told = [one.message for one in bundled.problems(request(tmp_path, "qwen3_omni_moe"), one_gpu)]
+    assert "stage 1 asks for device 1; visible here: 0 (NVIDIA H200)" in told
+    assert "stage 2 asks for device 1; visible here: 0 (NVIDIA H200)" in told

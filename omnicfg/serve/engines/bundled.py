@@ -83,7 +83,8 @@ def problems(request: Request, machine: Machine) -> Iterator[Diagnostic]:
     """What this machine lacks: vLLM, a device, a compiler, the plugin."""
     yield from preflight.vllm_problems(machine)
     if machine.vllm:
-        yield from preflight.device_problems(placement_of(_first(request)), machine)
+        placements = {stage.stage_id: placement_of(stage) for stage in _started(request)}
+        yield from preflight.device_problems(placements, machine)
         yield from preflight.compiler_problems(_first(request), machine)
         yield from nodes.problems(_first(request))
         if rows_socket(request) is not None:
@@ -232,6 +233,12 @@ def _sound_notices(request: Request, machine: Machine) -> Iterator[str]:
 
 def _first(request: Request) -> StagePlan:
     return request.plan.stages[0]
+
+
+def _started(request: Request) -> tuple[StagePlan, ...]:
+    """The stages that are started here: all of a plan whose speech is served, else the first one."""
+    with_speech_stages = speaks(request.plan) and not request.headless and silent_reason(request) is None
+    return tuple(request.plan.stages) if with_speech_stages else (_first(request),)
 
 
 def _answers_in_text(stage: StagePlan) -> bool:
