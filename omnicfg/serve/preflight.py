@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from omnicfg.diagnostics import Diagnostic, Severity
+from omnicfg.doctor.nvidia import Device
 from omnicfg.errors import OmnicfgError
 from omnicfg.plan import StagePlan
-from omnicfg.resources.placement import Placement
+from omnicfg.resources.placement import Placement, placement_of
+from omnicfg.resources.sizes import gib
 from omnicfg.serve.install_cpu import TORCH_INDEX, broken_companions
 from omnicfg.serve.machine import Machine
 
@@ -88,6 +90,27 @@ def device_problems(placements: Mapping[int, Placement | None], machine: Machine
             yield problem(
                 f"stage {stage_id} asks for device {', '.join(map(str, missing))}; visible here: {shown}",
                 f"choose others with `--set 'stages.{stage_id}.devices=\"0\"'`, or widen CUDA_VISIBLE_DEVICES",
+            )
+
+
+def memory_problems(stages: Iterable[StagePlan], machine: Machine, devices: Iterable[Device]) -> Iterator[Diagnostic]:
+    """The share of a device's memory that a stage asks for is taken already: vLLM would not start."""
+    for stage in stages:
+        share = stage.arg("gpu_memory_utilization")
+        placement = placement_of(stage)
+        if not isinstance(share, int | float) or placement is None or not placement.replicas:
+            continue
+        for number in placement.replicas[0]:
+            name = machine.visible[number] if number < len(machine.visible) else None
+            device = next((one for one in devices if name in (str(one.index), one.uuid)), None)
+            if device is None or device.total is None or device.free is None or share * device.total <= device.free:
+                continue
+            shown = f"{share:.0%} of device {number} ({device.name})"
+            yield problem(
+                f"stage {stage.stage_id} ({stage.model_stage}) asks for {shown}, which is "
+                f"{gib(int(share * device.total))}, and {gib(device.free)} is free",
+                "end what uses it (`nvidia-smi` lists it), or lower "
+                f"`--set stages.{stage.stage_id}.gpu_memory_utilization=...`",
             )
 
 

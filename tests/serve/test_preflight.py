@@ -11,6 +11,7 @@ import pytest
 
 import omnicfg
 from omnicfg.diagnostics import Diagnostic
+from omnicfg.doctor.nvidia import Device
 from omnicfg.errors import OmnicfgError
 from omnicfg.resources.placement import Placement
 from omnicfg.serve import preflight
@@ -85,6 +86,28 @@ def test_each_stage_whose_device_is_missing_is_named() -> None:
     assert later.message.startswith("stage 1 asks for device 2")
     assert last.help is not None
     assert "--set 'stages.2.devices=\"0\"'" in last.help
+
+
+def test_memory_that_others_hold_is_told_with_the_stage_and_the_device() -> None:
+    gib = 2**30
+    devices = [
+        Device(0, "NVIDIA H200", "GPU-a", 140 * gib, 139 * gib, "580", "9.0"),
+        Device(1, "NVIDIA H200", "GPU-b", 140 * gib, 2 * gib, "580", "9.0"),
+    ]
+    stages = omnicfg.resolve("qwen3_omni_moe").stages
+    talker, code2wav = messages(preflight.memory_problems(stages, H200, devices))
+    assert talker.startswith(
+        "stage 1 (talker) asks for 60% of device 1 (NVIDIA H200), which is 84.0 GiB, and 2.0 GiB is free"
+    )
+    assert "--set stages.1.gpu_memory_utilization" in talker
+    assert code2wav.startswith("stage 2 (code2wav) asks for 10% of device 1")
+
+
+def test_memory_of_which_the_driver_says_nothing_is_no_problem() -> None:
+    stages = omnicfg.resolve("qwen3_omni_moe").stages
+    untold = [Device(number, "GB10", f"GPU-{number}", None, None, "580", "12.1") for number in range(2)]
+    assert messages(preflight.memory_problems(stages, H200, untold)) == []
+    assert messages(preflight.memory_problems(stages, H200, [])) == []
 
 
 def test_a_cuda_build_without_any_device_is_told() -> None:

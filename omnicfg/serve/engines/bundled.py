@@ -13,6 +13,7 @@ from typing import Any, Final
 from omnicfg.catalog.capabilities import stage_record
 from omnicfg.catalog.vllm_args import engine_args
 from omnicfg.diagnostics import Diagnostic
+from omnicfg.doctor.nvidia import ask_driver
 from omnicfg.engine.spec import data_parallel_size, rows_engine_args, socket_path
 from omnicfg.engine.transport import SOCKET_PATH_LIMIT
 from omnicfg.payload import rows_of, rows_record, rows_refusals
@@ -85,6 +86,8 @@ def problems(request: Request, machine: Machine) -> Iterator[Diagnostic]:
     if machine.vllm:
         placements = {stage.stage_id: placement_of(stage) for stage in _started(request)}
         yield from preflight.device_problems(placements, machine)
+        if not machine.serves_on_cpu:
+            yield from preflight.memory_problems(_started(request), machine, ask_driver().devices)
         yield from preflight.compiler_problems(_first(request), machine)
         yield from nodes.problems(_first(request))
         if rows_socket(request) is not None:
