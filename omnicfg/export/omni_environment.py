@@ -49,13 +49,14 @@ def prepare() -> None:
             raise
         for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
             del sys.modules[name]
-        _declare_operators()
+        declare_operators()
         importlib.import_module("torchvision")
     except ImportError:  # not installed: vllm-omni says itself what it misses
         return
 
 
-def _declare_operators() -> None:
+def declare_operators() -> None:
+    """Declare the signatures; once a process, before torchvision is imported."""
     import torch
 
     library = torch.library.Library("torchvision", "DEF")

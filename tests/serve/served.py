@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -23,10 +24,16 @@ START_S = 600.0
 class Served:
     """A server that is up; a context manager."""
 
-    def __init__(self, log: Path, *words: str) -> None:
+    def __init__(
+        self,
+        log: Path,
+        *words: str,
+        python_path: Sequence[str] = (),
+        program: Sequence[str] = ("-m", "omnicfg.cli"),
+    ) -> None:
         self.log = log
-        environment = {**os.environ, "VLLM_NO_USAGE_STATS": "1"}
-        command = [sys.executable, "-m", "omnicfg.cli", "serve", *words, "--port", "0"]
+        environment = {**os.environ, "VLLM_NO_USAGE_STATS": "1", **with_python_path(python_path)}
+        command = [sys.executable, *program, "serve", *words, "--port", "0"]
         with log.open("w") as messages:
             self.process = subprocess.Popen(
                 command, env=environment, stdout=subprocess.PIPE, stderr=messages, text=True
@@ -93,6 +100,12 @@ class Served:
     def leftovers(self, session: int) -> list[int]:
         """What lives of the server's processes ten seconds after its end."""
         return left_of(session)
+
+
+def with_python_path(paths: Sequence[str]) -> dict[str, str]:
+    """The environment variable by which Python also finds what lies there; none where there is nothing to add."""
+    inherited = os.environ.get("PYTHONPATH")
+    return {"PYTHONPATH": os.pathsep.join([*([inherited] if inherited else []), *paths])} if paths else {}
 
 
 def body(**fields: Any) -> bytes:

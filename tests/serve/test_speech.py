@@ -10,6 +10,8 @@ import os
 import random
 import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 import urllib.request
@@ -24,11 +26,23 @@ from urllib.parse import urlsplit
 import pytest
 
 from omnicfg.demo import cache_counters
-from omnicfg.engine.verify_speech import CASES, Spoken, ask, compare, difference, kept_reference, messages
+from omnicfg.engine.verify_speech import (
+    CASES,
+    MEDIA_CASES,
+    Picture,
+    Sound,
+    Spoken,
+    ask,
+    compare,
+    difference,
+    kept_reference,
+    messages,
+)
 from omnicfg.models import materialize
 from omnicfg.serve.machine import installed_vllm
 from omnicfg.serve.processes import living
-from tests.serve.served import Served
+from tests.serve.served import Served, with_python_path
+from tests.vision import found
 
 pytestmark = [
     pytest.mark.slow,
@@ -36,6 +50,16 @@ pytestmark = [
 ]
 
 NAME = "tiny-omni"
+IMPATIENT = """
+from functools import partial
+
+import omnicfg.serve.speech as speech
+from omnicfg.cli import main
+
+speech._FIRST_STALL_S = 8.0
+speech.Setup = partial(speech.Setup, thinker_stall_s=8.0)
+main()
+"""
 SPEECH: dict[str, Any] = {"modalities": ["text", "audio"], "audio": {"voice": "ethan", "format": "wav"}}
 
 
@@ -49,20 +73,50 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> list[Spoken]:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with Served(tmp_path_factory.mktemp("speech") / "log", NAME) as served:
+def vision(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> list[str] | str:
+    """Where torchvision lies, without which the text model inside the Thinker is served; or why there is none."""
+    return found(pytestconfig, tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, vision: list[str] | str) -> Iterator[Served]:
+    """The whole Thinker, with its encoders, where torchvision can be had."""
+    paths = [] if isinstance(vision, str) else vision
+    with Served(tmp_path_factory.mktemp("speech") / "log", NAME, python_path=paths) as served:
         yield served
+
+
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory: pytest.TempPathFactory, vision: list[str] | str) -> Iterator[Served]:
+    """Without a prefix cache, and with no patience for stages that hang."""
+    paths = [] if isinstance(vision, str) else vision
+    words = (NAME, "--set", "stages.0.enable_prefix_caching=false")
+    log = tmp_path_factory.mktemp("impatient") / "log"
+    with Served(log, *words, python_path=paths, program=("-c", IMPATIENT)) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def media_reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where what transformers answers about media is kept from one comparison to the next."""
+    return tmp_path_factory.mktemp("media") / "reference.json"
+
+
+@pytest.fixture
+def eyes(vision: list[str] | str) -> list[str]:
+    """What a process needs that looks at pictures itself."""
+    if isinstance(vision, str):
+        pytest.skip(vision)
+    return vision
 
 
 @pytest.fixture
 def client(server: Served) -> Iterator[Any]:
-    import openai
-
-    with openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0, timeout=300) as client:
+    with _client(server) as client:
         yield client
 
 
-def say(client: Any, text: str = "Say something.", **more: Any) -> Any:
+def say(client: Any, text: str | list[dict[str, Any]] = "Say something.", **more: Any) -> Any:
     body: dict[str, Any] = {"max_tokens": 8, "temperature": 0, **SPEECH, **more}
     return client.chat.completions.create(model=NAME, messages=[{"role": "user", "content": text}], **body)
 
@@ -129,13 +183,47 @@ def test_a_comparison_sees_one_wrong_code_and_one_wrong_sample(reference: list[S
     assert "off by" in str(difference(Spoken(right.text, right.codes, louder), right))
 
 
-def test_without_the_cache_every_answer_is_the_same(tmp_path: Path, reference: list[Spoken]) -> None:
-    with Served(tmp_path / "log", NAME, "--set", "stages.0.enable_prefix_caching=false") as served:
-        session = served.session
-        assert compare(served.url, NAME, reference, together=8) == []
-        assert cache_counters(served.url)[0] == 0
-        assert served.stop() == 0
-    assert served.leftovers(session) == []
+# ------------------------------------------------------------------------------------------------ pictures and sounds
+
+
+def test_about_pictures_and_sounds_every_answer_is_transformers(
+    server: Served, eyes: list[str], media_reference: Path
+) -> None:
+    """Cold, from the prefix cache, and six at a time; transformers' processors on the other side."""
+    hits, _ = cache_counters(server.url)
+    _verify_media(server, eyes, media_reference)
+    assert cache_counters(server.url)[0] - hits >= 32 * len(MEDIA_CASES), "the second and third round hit"
+
+
+def test_pictures_and_sounds_are_counted_by_modality(client: Any, eyes: list[str]) -> None:
+    parts = [Picture(160, 96, 1).part(), Sound(1000, 2).part(), {"type": "text", "text": "Which was first?"}]
+    silent = client.chat.completions.create(
+        model=NAME, messages=[{"role": "user", "content": parts}], max_tokens=8, temperature=0
+    )
+    spoken = say(client, parts)
+    assert spoken.choices[0].message.content == silent.choices[0].message.content != ""
+    told = spoken.usage.prompt_tokens_details
+    assert (told.image_tokens, told.audio_tokens) == (15, 13)
+    assert told.text_tokens == spoken.usage.prompt_tokens - 28 == silent.usage.prompt_tokens - 28
+
+
+@pytest.mark.parametrize("modalities", [["text"], ["text", "audio"]])
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("http://127.0.0.1:1/a.png", "of remote hosts, none may be asked here"),
+        ("file:///etc/hostname", "no files are read here"),
+        ("data:image/png;base64,AAAA", "cannot identify image file"),
+    ],
+)
+def test_media_that_are_not_read_are_refused_with_the_reason(
+    modalities: list[str], address: str, told: str, client: Any, eyes: list[str], server: Served
+) -> None:
+    import openai
+
+    with pytest.raises(openai.BadRequestError, match=re.escape(told)):
+        say(client, [{"type": "image_url", "image_url": {"url": address}}], modalities=modalities)
+    assert until(lambda: idle(server))
 
 
 # --------------------------------------------------------------------------------------------------------- the protocol
@@ -196,6 +284,19 @@ def test_a_streamed_wave_begins_with_a_header(client: Any) -> None:
     assert data[44:] == base64.b64decode(
         say(client, audio={"voice": "ethan", "format": "pcm16"}).choices[0].message.audio.data
     )
+
+
+@pytest.mark.parametrize("name", ["flac", "mp3", "opus"])
+def test_other_formats_hold_the_same_sound(name: str, client: Any) -> None:
+    soundfile = pytest.importorskip("soundfile", reason="comes with the extra audio")
+    pcm, packed = (
+        base64.b64decode(say(client, audio={"voice": "ethan", "format": one}).choices[0].message.audio.data)
+        for one in ("pcm16", name)
+    )
+    samples, rate = soundfile.read(io.BytesIO(packed), dtype="int16")
+    if name == "flac":
+        assert (rate, samples.tobytes()) == (24000, pcm)
+    assert abs(len(samples) / rate - len(pcm) / 48000) < 0.1
 
 
 def test_voices_differ(client: Any) -> None:
@@ -316,6 +417,73 @@ def test_it_stops_cleanly(server: Served) -> None:
     session = server.session
     assert server.stop() == 0
     assert server.leftovers(session) == []
+
+
+# ---------------------------------------------------------------- without the cache, and stages that are alive and hang
+
+
+def test_without_the_cache_every_answer_is_the_same(impatient: Served, reference: list[Spoken]) -> None:
+    assert compare(impatient.url, NAME, reference, together=8) == []
+    assert cache_counters(impatient.url)[0] == 0
+
+
+def test_without_the_cache_answers_about_pictures_and_sounds_are_the_same(
+    impatient: Served, eyes: list[str], media_reference: Path
+) -> None:
+    _verify_media(impatient, eyes, media_reference)
+    assert cache_counters(impatient.url)[0] == 0
+
+
+@pytest.mark.parametrize("stage", ["talker", "code2wav"])
+def test_a_stage_that_hangs_fails_its_requests_and_comes_back(stage: str, impatient: Served) -> None:
+    import openai
+
+    with _client(impatient) as client, ThreadPoolExecutor() as pool:
+        speaking = pool.submit(say, client, max_tokens=1500)
+        assert until(lambda: metric(impatient, "omnicfg:open_speeches") == 1)
+        os.kill(workers(impatient)[stage], signal.SIGSTOP)
+        with pytest.raises(openai.InternalServerError, match=f"{stage}.* was silent for 8 s"):
+            speaking.result(timeout=120)
+        assert until(lambda: metric(impatient, "omnicfg:stage_up") == 2, 180)
+        assert say(client).choices[0].message.audio.data
+        assert until(lambda: idle(impatient))
+
+
+def test_a_first_stage_that_hangs_fails_all_requests_and_ends_the_server(impatient: Served) -> None:
+    import openai
+
+    session = impatient.session
+    with _client(impatient) as client, ThreadPoolExecutor() as pool:
+        speaking = pool.submit(say, client, max_tokens=1500)
+        reading = pool.submit(say, client, max_tokens=1500, modalities=["text"], extra_body={"ignore_eos": True})
+        assert until(lambda: metric(impatient, "vllm:num_requests_running") == 2)
+        os.kill(impatient.engine_process(), signal.SIGSTOP)
+        with pytest.raises(openai.InternalServerError, match=r"stage 0 (made no step for 8 s|was lost)"):
+            speaking.result(timeout=120)
+        with pytest.raises(openai.InternalServerError, match="stage 0 does not answer"):
+            reading.result(timeout=120)
+    assert impatient.process.wait(timeout=60) == 2
+    assert "stage 0 made no step for 8 s" in impatient.log.read_text()
+    assert impatient.leftovers(session) == []
+
+
+def _client(served: Served) -> Any:
+    import openai
+
+    return openai.OpenAI(base_url=f"{served.url}/v1", api_key="none", max_retries=0, timeout=300)
+
+
+def _verify_media(served: Served, eyes: list[str], kept: Path) -> None:
+    program = ["-m", "omnicfg.engine.verify_speech", str(materialize(f"builtin:{NAME}")), served.url]
+    done = subprocess.run(
+        [sys.executable, *program, "--media", "--together", "6", "--reference", str(kept)],
+        env={**os.environ, **with_python_path(eyes), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
 
 
 def _open_files(server: Served) -> int:
