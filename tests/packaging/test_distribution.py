@@ -148,7 +148,7 @@ def test_the_addresses_are_those_that_findings_link_to(metadata: Message) -> Non
 
     urls = dict(entry.split(", ", 1) for entry in metadata.get_all("Project-URL", []))
     assert RULES_URL.startswith(f"{urls['Repository']}/")
-    assert all(url.startswith(urls["Source"]) for url in urls.values())
+    assert all(url.startswith(urls["Repository"]) for url in urls.values())
 
 
 def test_type_checkers_are_told_that_the_package_is_typed(wheel: Path) -> None:
