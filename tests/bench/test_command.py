@@ -13,27 +13,6 @@ from omnicfg.commands import bench
 from omnicfg.errors import OmnicfgError, UsageError
 from tests.bench.fake_openai import FakeOpenAI
 
-CONFIG = {
-    "architectures": ["Qwen3MoeForCausalLM"],
-    "model_type": "qwen3_moe",
-    "hidden_size": 64,
-    "num_hidden_layers": 28,
-    "vocab_size": 1000,
-    "max_position_embeddings": 4096,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 16,
-}
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    """A model directory without weights."""
-    folder = tmp_path / "thinker"
-    folder.mkdir()
-    (folder / "config.json").write_text(json.dumps(CONFIG))
-    return folder
-
 
 def refused(*words: str) -> tuple[str, str | None]:
     with pytest.raises(OmnicfgError) as caught:

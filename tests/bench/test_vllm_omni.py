@@ -19,7 +19,8 @@ from omnicfg.serve.engines import vllm_omni
 from omnicfg.serve.launch import Request
 from omnicfg.serve.machine import Machine, Vllm
 from omnicfg.tree import Mark
-from tests.bench.test_command import CONFIG, refused
+from tests.bench.conftest import CONFIG
+from tests.bench.test_command import refused
 from tests.command_line.cases import Case
 
 SERVER = Path(__file__).with_name("fake_openai.py")
@@ -32,14 +33,6 @@ with open(os.environ["OMNICFG_TEST_TOLD"], "a") as told:
 port = sys.argv[sys.argv.index("--port") + 1]
 os.execv(sys.executable, [sys.executable, {server!r}, port, "omni"])
 """
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    folder = tmp_path / "thinker"
-    folder.mkdir()
-    (folder / "config.json").write_text(json.dumps(CONFIG))
-    return folder
 
 
 @pytest.fixture
