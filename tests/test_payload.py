@@ -15,13 +15,19 @@ QWEN3: dict[str, Any] = {
     "thinker_config": {"text_config": {"num_hidden_layers": 48}},
     "talker_config": {"accept_hidden_layer": 24},
 }
+MEASURES = {"grid": ("image_grid_thw", "video_grid_thw"), "seconds": ("second_per_grid_ts",)}
+"""What its Talker has to know of pictures and videos in the prompt."""
 
 
 @pytest.mark.parametrize(
     ("profile", "config", "rows"),
     [
-        ("qwen3_omni_moe", QWEN3, PayloadRows((24,), final=False)),
-        ("qwen3_omni_moe", {**QWEN3, "talker_config": {"accept_hidden_layer": 18}}, PayloadRows((18,), final=False)),
+        ("qwen3_omni_moe", QWEN3, PayloadRows((24,), final=False, measures=MEASURES)),
+        (
+            "qwen3_omni_moe",
+            {**QWEN3, "talker_config": {"accept_hidden_layer": 18}},
+            PayloadRows((18,), final=False, measures=MEASURES),
+        ),
         ("qwen2_5_omni", {"architectures": ["Qwen2_5OmniModel"]}, PayloadRows((), final=True)),
         ("minicpmo_4_5_turn", {"architectures": ["MiniCPMO"]}, PayloadRows((), final=True)),
     ],
