@@ -66,7 +66,7 @@ def facts() -> Facts:
         memory=_memory(),
         shared_memory=_shared_memory(),
         driver=driver,
-        machine=this_machine([device.name for device in driver.devices]),
+        machine=this_machine(driver.devices),
         packages=found,
         torch_cuda=_torch_cuda(found.get("torch")),
         extras=_extras(),

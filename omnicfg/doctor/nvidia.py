@@ -49,15 +49,29 @@ def ask_driver(limit_s: float = LIMIT_S) -> Driver:
     if tool is None:
         has_nodes = any(_NODES.glob("nvidia[0-9]*"))
         return Driver(trouble="there are devices (/dev/nvidia*), and no `nvidia-smi`" if has_nodes else None)
-    answer = _answer([tool, f"--query-gpu={','.join(_FIELDS)}", "--format=csv,noheader,nounits"], limit_s)
-    if isinstance(answer, Trouble):
-        return Driver(trouble=answer)
-    rows = [[cell.strip() for cell in line.split(",")] for line in answer.splitlines() if line.strip()]
-    if any(len(row) != len(_FIELDS) or not row[0].isdecimal() for row in rows):
-        return Driver(trouble=f"`nvidia-smi` answers what it was not asked: {answer.strip().splitlines()[0][:200]}")
+    devices = _devices(tool, limit_s)
+    if isinstance(devices, Trouble):
+        return Driver(trouble=devices)
     about = _answer([tool], limit_s)
     found = None if isinstance(about, Trouble) else re.search(_CUDA, about)
-    return Driver(tuple(map(_device, rows)), (int(found[1]), int(found[2])) if found else None)
+    return Driver(devices, (int(found[1]), int(found[2])) if found else None)
+
+
+def ask_devices(limit_s: float = LIMIT_S) -> tuple[Device, ...]:
+    """The devices alone; none where the driver does not answer."""
+    tool = shutil.which("nvidia-smi")
+    found = () if tool is None else _devices(tool, limit_s)
+    return () if isinstance(found, Trouble) else found
+
+
+def _devices(tool: str, limit_s: float) -> tuple[Device, ...] | Trouble:
+    answer = _answer([tool, f"--query-gpu={','.join(_FIELDS)}", "--format=csv,noheader,nounits"], limit_s)
+    if isinstance(answer, Trouble):
+        return answer
+    rows = [[cell.strip() for cell in line.split(",")] for line in answer.splitlines() if line.strip()]
+    if any(len(row) != len(_FIELDS) or not row[0].isdecimal() for row in rows):
+        return Trouble(f"`nvidia-smi` answers what it was not asked: {answer.strip().splitlines()[0][:200]}")
+    return tuple(map(_device, rows))
 
 
 class Trouble(str):

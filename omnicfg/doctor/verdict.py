@@ -10,12 +10,12 @@ from omnicfg.diagnostics import Diagnostic
 from omnicfg.doctor.checks import Check, Status
 from omnicfg.doctor.checks.computer import MORE_SHARED_MEMORY, SHARED_MEMORY
 from omnicfg.doctor.facts import Facts
-from omnicfg.doctor.nvidia import Device
 from omnicfg.errors import OmnicfgError
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.resources.placement import placement_of
 from omnicfg.resources.sizes import gib
 from omnicfg.serve import engines, preflight
+from omnicfg.serve.engines import bundled
 from omnicfg.serve.launch import Request
 
 _SEEN: Final = "cuda"
@@ -60,9 +60,10 @@ def plan_checks(plan: Plan, engine: str, facts: Facts, model: Model) -> Iterator
         what = f"devices of {plan.platform} are not looked at: nothing is known of their number and memory"
         yield Check(Status.NOTE, what, f"`omnicfg doctor PROFILE --platform {_SEEN}` looks at NVIDIA's")
         return
-    served = plan.stages if engine != "bundled" else plan.stages[:1]
+    served = list(bundled.started(request)) if engine == "bundled" else plan.stages
     if not facts.machine.serves_on_cpu:
-        yield from _devices(served, facts)
+        # what is missing has been told among the problems of the bundled engine, which looks for it before a start
+        yield from (each for each in _devices(served, facts) if engine != "bundled" or each.status is Status.OK)
     if not model.is_ours:
         yield from _model(plan, served, facts, model.directory)
     yield from _shared_memory(served, facts)
@@ -104,7 +105,7 @@ def _devices_of(stage: StagePlan) -> set[int]:
 
 
 def _share(device: int, share: float, facts: Facts) -> Iterator[Check]:
-    found = _by_id(facts, device)
+    found = facts.machine.device(device)
     if found is None or found.total is None or found.free is None:
         return
     asked = int(share * found.total)
@@ -114,12 +115,6 @@ def _share(device: int, share: float, facts: Facts) -> Iterator[Check]:
         yield Check(Status.PROBLEM, what, hint)
     else:
         yield Check(Status.OK, what)
-
-
-def _by_id(facts: Facts, device: int) -> Device | None:
-    """The device that a plan's number means, with ``CUDA_VISIBLE_DEVICES`` in force."""
-    name = facts.machine.visible[device]
-    return next((each for each in facts.driver.devices if name in (str(each.index), each.uuid)), None)
 
 
 def _model(plan: Plan, stages: list[StagePlan], facts: Facts, model: Path | None) -> Iterator[Check]:
@@ -151,7 +146,7 @@ def _model(plan: Plan, stages: list[StagePlan], facts: Facts, model: Path | None
 
 def _smallest(stage: StagePlan, facts: Facts) -> int | None:
     """The memory of the stage's smallest device."""
-    here = [_by_id(facts, device) for device in _devices_of(stage) if device < len(facts.machine.visible)]
+    here = map(facts.machine.device, _devices_of(stage))
     sizes = [device.total for device in here if device is not None and device.total is not None]
     return min(sizes, default=None)
 

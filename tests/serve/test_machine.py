@@ -15,7 +15,7 @@ from omnicfg.serve import machine
 def two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program in the place of ``nvidia-smi`` that lists two devices."""
     tool = tmp_path / "nvidia-smi"
-    tool.write_text("#!/bin/sh\nprintf 'NVIDIA A\\nNVIDIA B\\n'\n")
+    tool.write_text("#!/bin/sh\nprintf '0, NVIDIA A, GPU-a, 9, 9, 580, 9.0\\n1, NVIDIA B, GPU-b, 9, 9, 580, 9.0\\n'\n")
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,7 @@ def test_memory_that_others_hold_is_told_with_the_stage_and_the_device() -> None
         Device(1, "NVIDIA H200", "GPU-b", 140 * gib, 2 * gib, "580", "9.0"),
     ]
     stages = omnicfg.resolve("qwen3_omni_moe").stages
-    talker, code2wav = messages(preflight.memory_problems(stages, H200, devices))
+    talker, code2wav = messages(preflight.memory_problems(stages, replace(H200, devices=tuple(devices))))
     assert talker.startswith(
         "stage 1 (talker) asks for 60% of device 1 (NVIDIA H200), which is 84.0 GiB, and 2.0 GiB is free"
     )
@@ -106,8 +107,8 @@ def test_memory_that_others_hold_is_told_with_the_stage_and_the_device() -> None
 def test_memory_of_which_the_driver_says_nothing_is_no_problem() -> None:
     stages = omnicfg.resolve("qwen3_omni_moe").stages
     untold = [Device(number, "GB10", f"GPU-{number}", None, None, "580", "12.1") for number in range(2)]
-    assert messages(preflight.memory_problems(stages, H200, untold)) == []
-    assert messages(preflight.memory_problems(stages, H200, [])) == []
+    assert messages(preflight.memory_problems(stages, replace(H200, devices=tuple(untold)))) == []
+    assert messages(preflight.memory_problems(stages, H200)) == []
 
 
 def test_a_cuda_build_without_any_device_is_told() -> None:

@@ -13,7 +13,6 @@ from typing import Any, Final
 from omnicfg.catalog.capabilities import stage_record
 from omnicfg.catalog.vllm_args import engine_args
 from omnicfg.diagnostics import Diagnostic
-from omnicfg.doctor.nvidia import ask_driver
 from omnicfg.engine.spec import data_parallel_size, rows_engine_args, socket_path
 from omnicfg.engine.transport import SOCKET_PATH_LIMIT
 from omnicfg.payload import rows_of, rows_record, rows_refusals
@@ -84,10 +83,10 @@ def problems(request: Request, machine: Machine) -> Iterator[Diagnostic]:
     """What this machine lacks: vLLM, a device, a compiler, the plugin."""
     yield from preflight.vllm_problems(machine)
     if machine.vllm:
-        placements = {stage.stage_id: placement_of(stage) for stage in _started(request)}
+        placements = {stage.stage_id: placement_of(stage) for stage in started(request)}
         yield from preflight.device_problems(placements, machine)
         if not machine.serves_on_cpu:
-            yield from preflight.memory_problems(_started(request), machine, ask_driver().devices)
+            yield from preflight.memory_problems(started(request), machine)
         yield from preflight.compiler_problems(_first(request), machine)
         yield from nodes.problems(_first(request))
         if rows_socket(request) is not None:
@@ -238,7 +237,7 @@ def _first(request: Request) -> StagePlan:
     return request.plan.stages[0]
 
 
-def _started(request: Request) -> tuple[StagePlan, ...]:
+def started(request: Request) -> tuple[StagePlan, ...]:
     """The stages that are started here: all of a plan whose speech is served, else the first one."""
     with_speech_stages = speaks(request.plan) and not request.headless and silent_reason(request) is None
     return tuple(request.plan.stages) if with_speech_stages else (_first(request),)
