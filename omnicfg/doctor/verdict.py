@@ -62,8 +62,9 @@ def plan_checks(plan: Plan, engine: str, facts: Facts, model: Model) -> Iterator
         return
     served = list(bundled.started(request)) if engine == "bundled" else plan.stages
     if not facts.machine.serves_on_cpu:
-        # what is missing has been told among the problems of the bundled engine, which looks for it before a start
-        yield from (each for each in _devices(served, facts) if engine != "bundled" or each.status is Status.OK)
+        # among its problems the bundled engine has told what is missing, where it is installed
+        told = engine == "bundled" and facts.machine.vllm is not None
+        yield from (each for each in _devices(served, facts) if not told or each.status is Status.OK)
     if not model.is_ours:
         yield from _model(plan, served, facts, model.directory)
     yield from _shared_memory(served, facts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,16 @@ def test_a_device_that_is_not_there_is_told_for_every_stage_that_names_it() -> N
 def test_the_bundled_engine_needs_the_devices_of_its_own_stage_only(thinker: Model) -> None:
     found = of("qwen3_omni_moe", gpu_facts(141), "bundled", thinker)
     assert problems(found) == []
+
+
+@pytest.mark.parametrize("vllm", [Vllm("0.32.0", cpu=False), None], ids=["vllm", "no vllm"])
+def test_what_stages_that_speak_miss_is_told_once(thinker: Model, vllm: Vllm | None) -> None:
+    assert thinker.config is not None
+    config = {**thinker.config, "talker_config": {"speaker_id": {"ethan": 1}, "accept_hidden_layer": 24}}
+    found = gpu_facts(141, 1)
+    found = replace(found, machine=replace(found.machine, vllm=vllm))
+    told = problems(of("qwen3_omni_moe", found, "bundled", thinker._replace(config=config)))
+    assert len([what for what in told if "device 1" in what]) == (2 if vllm else 1)
 
 
 def test_memory_that_is_taken_already_is_missed() -> None:
