@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from omnicfg.engine.front.chat import BODY_MOST, body_too_long, error_body
-from omnicfg.serve.request_defaults import App, Message, Receive, Send
+from omnicfg.engine.front.chat import BODY_MOST, body_too_long
+from omnicfg.serve.asgi import App, Message, Receive, Send, again, body_of, refuse, whole
 
 VARIABLE: Final = "OMNICFG_MEDIA_SOURCES"
 NOBODY: Final = "none-is-in-allowed_media_domains.invalid"
@@ -82,24 +82,13 @@ class MediaSources:
         if scope["type"] != "http" or scope["method"] != "POST":
             await self.app(scope, receive, send)
             return
-        messages, size = [await receive()], 0
-        while messages[-1]["type"] == "http.request":
-            size += len(messages[-1].get("body", b""))
-            if size > BODY_MOST:
-                await _refuse(send, 413, body_too_long())
-                return
-            if not messages[-1].get("more_body"):
-                break
-            messages.append(await receive())
-        wrong = self._wrong(b"".join(message.get("body", b"") for message in messages))
-        if wrong is not None:
-            await _refuse(send, 400, wrong)
-            return
-
-        async def replayed() -> Message:
-            return messages.pop(0) if messages else await receive()
-
-        await self.app(scope, replayed, send)
+        messages = await whole(receive, BODY_MOST)
+        if messages is None:
+            await refuse(send, 413, body_too_long(), "messages")
+        elif (wrong := self._wrong(body_of(messages))) is not None:
+            await refuse(send, 400, wrong, "messages")
+        else:
+            await self.app(scope, again(messages, receive), send)
 
     def _wrong(self, body: bytes) -> str | None:
         if not any(key.encode() in body for key in (*_KEYS, _INLINE)):
@@ -133,10 +122,3 @@ def _addresses(value: Any) -> Iterator[str]:
             open_values += one.values()
         elif isinstance(one, Sequence) and not isinstance(one, str):
             open_values += one
-
-
-async def _refuse(send: Send, status: int, message: str) -> None:
-    body = json.dumps(error_body(message, status, "messages")).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Mapping
 from typing import Any, Final
+
+from omnicfg.serve.asgi import App, Message, Receive, Send
 
 VARIABLE: Final = "OMNICFG_REQUEST_DEFAULTS"
 PATHS: Final = frozenset({"/v1/chat/completions", "/v1/completions"})
@@ -35,11 +37,6 @@ FIELDS: Final = frozenset(
 """The sampling parameters that both endpoints take as request fields, less those with an argument of their
 own.
 """
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
 class RequestDefaults:

@@ -10,8 +10,8 @@ import json
 import os
 from typing import Final
 
-from omnicfg.engine.front.chat import asks_for_audio, error_body
-from omnicfg.serve.request_defaults import App, Message, Receive, Send
+from omnicfg.engine.front.chat import asks_for_audio
+from omnicfg.serve.asgi import App, Message, Receive, Send, again, body_of, refuse, whole
 
 VARIABLE: Final = "OMNICFG_NO_SPEECH"
 _PATH: Final = "/v1/chat/completions"
@@ -28,26 +28,11 @@ class TextOnly:
         if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != _PATH:
             await self.app(scope, receive, send)
             return
-        messages: list[Message] = []
-        while True:
-            messages.append(await receive())
-            if messages[-1]["type"] != "http.request" or not messages[-1].get("more_body"):
-                break
-        if _asks(b"".join(message.get("body", b"") for message in messages)):
-            await self._refuse(send)
-            return
-
-        async def replayed() -> Message:
-            return messages.pop(0) if messages else await receive()
-
-        await self.app(scope, replayed, send)
-
-    async def _refuse(self, send: Send) -> None:
-        message = f"this server does not answer in speech: {self.reason}"
-        body = json.dumps(error_body(message, 400, "modalities")).encode()
-        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-        await send({"type": "http.response.start", "status": 400, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        messages = await whole(receive) or []
+        if _asks(body_of(messages)):
+            await refuse(send, 400, f"this server does not answer in speech: {self.reason}", "modalities")
+        else:
+            await self.app(scope, again(messages, receive), send)
 
 
 def _asks(body: bytes) -> bool:

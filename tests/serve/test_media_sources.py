@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import MutableMapping
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 
 from omnicfg.serve import media_sources
 from omnicfg.serve.media_sources import NOBODY, Allowed, MediaSources
+from tests.serve.echo import answer_of
 
 Message = MutableMapping[str, Any]
 PICTURE = "data:image/png;base64,iVBORw0KGgo="
@@ -19,28 +19,7 @@ PICTURE = "data:image/png;base64,iVBORw0KGgo="
 def answer(body: Any, allowed: Allowed = Allowed(), pieces: int = 2, method: str = "POST") -> list[Message]:  # noqa: B008
     """What the client gets of a server that gives back what it has read."""
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    size = -(-len(raw) // pieces) or 1
-    parts = [raw[start : start + size] for start in range(0, len(raw), size)] or [b""]
-    coming: list[Message] = [
-        {"type": "http.request", "body": part, "more_body": number + 1 < len(parts)}
-        for number, part in enumerate(parts)
-    ]
-    sent: list[Message] = []
-
-    async def receive() -> Message:
-        return coming.pop(0) if coming else {"type": "http.disconnect"}
-
-    async def send(message: Message) -> None:
-        sent.append(message)
-
-    async def app(scope: Message, receive: Any, send: Any) -> None:
-        read = b""
-        while (message := await receive())["type"] == "http.request":
-            read += message["body"]
-        await send({"type": "http.response.body", "body": read})
-
-    asyncio.run(MediaSources(app, allowed)({"type": "http", "method": method, "path": "/v1/x"}, receive, send))
-    return sent
+    return answer_of(lambda app: MediaSources(app, allowed), {"method": method, "path": "/v1/x"}, raw, pieces)
 
 
 def asked(kind: str, address: Any) -> dict[str, Any]:

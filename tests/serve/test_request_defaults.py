@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from omnicfg.serve.request_defaults import VARIABLE, Message, Receive, RequestDefaults, Send, fill
+from omnicfg.serve.asgi import Message, Receive, Send
+from omnicfg.serve.request_defaults import VARIABLE, RequestDefaults, fill
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import MutableMapping
 from typing import Any
@@ -10,35 +9,15 @@ from typing import Any
 import pytest
 
 from omnicfg.serve.text_only import TextOnly
+from tests.serve.echo import answer_of
 
 Message = MutableMapping[str, Any]
 
 
 def answer(body: bytes, path: str = "/v1/chat/completions", pieces: int = 1) -> list[Message]:
     """What the client gets of a server that gives back the body that it has read."""
-    size = -(-len(body) // pieces) or 1
-    parts = [body[start : start + size] for start in range(0, len(body), size)] or [b""]
-    coming: list[Message] = [
-        {"type": "http.request", "body": part, "more_body": number + 1 < len(parts)}
-        for number, part in enumerate(parts)
-    ]
-    sent: list[Message] = []
-
-    async def receive() -> Message:
-        return coming.pop(0) if coming else {"type": "http.disconnect"}
-
-    async def send(message: Message) -> None:
-        sent.append(message)
-
-    async def app(scope: Message, receive: Any, send: Any) -> None:
-        read = b""
-        while (message := await receive())["type"] == "http.request":
-            read += message["body"]
-        await send({"type": "http.response.body", "body": read})
-
-    middleware = TextOnly(app, "nothing computes stage 1")
-    asyncio.run(middleware({"type": "http", "method": "POST", "path": path}, receive, send))
-    return sent
+    scope = {"method": "POST", "path": path}
+    return answer_of(lambda app: TextOnly(app, "nothing computes stage 1"), scope, body, pieces)
 
 
 def test_speech_is_refused_with_the_reason() -> None:

@@ -1,0 +1,49 @@
+"""For middleware of vLLM's server (ASGI 3) that reads a request whole, and refuses it or lets it through as it came."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from omnicfg.engine.front.chat import error_body
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Message, Receive, Send], Awaitable[None]]
+
+
+async def whole(receive: Receive, most: int | None = None) -> list[Message] | None:
+    """A request's messages, up to the end of its body or to the client's leaving; ``None`` for a body of more bytes."""
+    messages, size = [await receive()], 0
+    while messages[-1]["type"] == "http.request":
+        size += len(messages[-1].get("body", b""))
+        if most is not None and size > most:
+            return None
+        if not messages[-1].get("more_body"):
+            break
+        messages.append(await receive())
+    return messages
+
+
+def body_of(messages: list[Message]) -> bytes:
+    """The body that they bring."""
+    return b"".join(message.get("body", b"") for message in messages)
+
+
+def again(messages: list[Message], receive: Receive) -> Receive:
+    """Gives the messages once more, then what follows them."""
+
+    async def replayed() -> Message:
+        return messages.pop(0) if messages else await receive()
+
+    return replayed
+
+
+async def refuse(send: Send, status: int, message: str, parameter: str) -> None:
+    """Answer with OpenAI's form of an error."""
+    body = json.dumps(error_body(message, status, parameter)).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
