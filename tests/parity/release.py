@@ -12,7 +12,6 @@ import logging
 import os
 import sys
 import warnings
-from collections import Counter
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -26,9 +25,9 @@ from omnicfg.export.vllm_omni import write_json
 from .answers import answer, differences
 from .oracle import HERE, PLATFORMS, decide, deploy_folder, resolve
 from .oracle import answer as upstream_answer
+from .tally import Tally
 
 FOLDER = HERE / "releases"
-_LISTED = 20
 
 
 def compile_as(release: str) -> None:
@@ -41,8 +40,7 @@ def parity(release: str) -> dict[str, Any]:
     given = json.loads((HERE / "pipelines_of.json").read_text(encoding="utf-8"))
     files = sorted(deploy_folder().glob("*.yaml"))
     undecided: list[str] = []
-    differing: Counter[str] = Counter()
-    asked = agreeing = 0
+    tally = Tally()
     for path in files:
         try:
             pipeline = decide(path, given)["pipeline"]
@@ -50,19 +48,14 @@ def parity(release: str) -> dict[str, Any]:
             undecided.append(path.name)
             continue
         for platform in PLATFORMS:
-            found = list(_differences(path, pipeline, platform))
-            asked += 1
-            agreeing += not found
-            differing.update(found)
+            tally.add(_differences(path, pipeline, platform))
     return {
         "product": "vllm-omni",
         "release": release,
         "asked": f"{len(files) - len(undecided)} deploy files on {len(PLATFORMS)} platforms",
-        "answers": asked,
-        "agreeing": agreeing,
+        **tally.counts(),
         "without_pipeline": undecided,
-        "differing": dict(differing.most_common(_LISTED)),
-        "differing_more": max(len(differing) - _LISTED, 0),
+        **tally.differing(),
     }
 
 

@@ -14,7 +14,6 @@ import io
 import json
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from pathlib import Path
@@ -28,28 +27,23 @@ from omnicfg.export.vllm_environment import prepare, unpack
 from omnicfg.export.vllm_omni import write_json
 from omnicfg.serve.arguments import stage_arguments
 
+from .tally import Tally
+
 FOLDER = Path(__file__).parent / "releases"
-_LISTED = 20
 
 
 def parity(arg_utils: Any, release: str) -> dict[str, Any]:
     """The whole file."""
     parser = _parser(arg_utils)
-    asked = agreeing = 0
-    differing: Counter[str] = Counter()
+    tally = Tally()
     for stage in _stages():
-        found = list(_differences(parser, stage, release))
-        asked += 1
-        agreeing += not found
-        differing.update(found)
+        tally.add(_differences(parser, stage, release))
     return {
         "product": "vllm",
         "release": release,
         "asked": f"the stages of {len(library())} shipped profiles on {len(deploy_schema().platforms)} platforms",
-        "answers": asked,
-        "agreeing": agreeing,
-        "differing": dict(differing.most_common(_LISTED)),
-        "differing_more": max(len(differing) - _LISTED, 0),
+        **tally.counts(),
+        **tally.differing(),
     }
 
 
