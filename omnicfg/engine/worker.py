@@ -214,8 +214,7 @@ class Worker:
             except (TransportError, OSError):
                 time.sleep(_RETRY_S)
                 continue
-            facts = {"rows_on_gpu": receiver.on_gpu}
-            self._inbox.put(lambda: self._tell("ready", facts={**self._executor.facts(), **facts}))  # noqa: B023
+            self._inbox.put(lambda: self._tell("ready", facts=self._executor.facts()))
             with receiver:
                 while (messages := receiver.receive()) is not None:
                     for message in messages:
@@ -233,6 +232,8 @@ class Worker:
                 if receiver.on_gpu:
                     print(f"stage {self._job.stage}: rows come through the memory of a GPU", file=sys.stderr)
                 return receiver
+            except TransportError:  # nobody is there, whichever way
+                raise
             except RuntimeError as error:
                 print(f"stage {self._job.stage}: rows come through the host's memory: {error}", file=sys.stderr)
         return RowReceiver(path, timeout=_CONNECT_S)

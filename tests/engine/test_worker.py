@@ -5,16 +5,28 @@ from __future__ import annotations
 import json
 import queue
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from omnicfg.engine.stages import Chunk, Ended, RequestError, StageOptions
-from omnicfg.engine.transport import Finished, Media, Message, RowLayout, RowReceiver, RowSender, rows_message
+from omnicfg.engine.transport import (
+    Finished,
+    Media,
+    Message,
+    RowLayout,
+    RowReceiver,
+    RowSender,
+    TransportError,
+    rows_message,
+)
 from omnicfg.engine.worker import Job, Worker
 
 np = pytest.importorskip("numpy")
@@ -272,3 +284,33 @@ def test_it_ends_with_its_front(rig: Rig) -> None:
 def test_a_job_travels_as_json(tmp_path: Path) -> None:
     job = Job(1, "talker", "codec-talker", StageOptions(tmp_path, {"module": "X"}, limit=3), "a", "b", "c")
     assert Job.from_json(job.to_json()) == job
+
+
+@pytest.mark.parametrize(
+    ("error", "tries"),
+    [
+        (RuntimeError("cudaIpcOpenMemHandle: cudaErrorPeerAccessUnsupported"), ["the GPU's", "the host's"]),
+        (TransportError("no engine listens"), ["the GPU's"]),
+    ],
+    ids=["cannot be mapped", "nobody is there"],
+)
+def test_the_hosts_ring_is_for_a_gpus_that_cannot_be_mapped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: RuntimeError, tries: list[str]
+) -> None:
+    made: list[str] = []
+
+    def receiver(path: Path, timeout: float, mapped: object = None) -> object:
+        made.append("the GPU's" if mapped else "the host's")
+        if mapped:
+            raise error
+        return "connected"
+
+    monkeypatch.setattr("omnicfg.engine.worker.RowReceiver", receiver)
+    monkeypatch.setitem(sys.modules, "omnicfg.engine.device_ring", SimpleNamespace(MappedRing=object))
+    options = StageOptions(tmp_path, {}, device="cuda")
+    job = Job(1, "talker", "x", options, str(tmp_path / "in"), str(tmp_path / "out"), str(tmp_path / "control"))
+    worker = Worker(job, Doubler())
+    with pytest.raises(TransportError) if len(tries) == 1 else nullcontext():
+        assert worker._connected() == "connected"  # type: ignore[comparison-overlap]
+    worker._sender.close()
+    assert made == tries
