@@ -11,6 +11,8 @@ Back-pressure: a producer that finds no room waits for the consumer, so a slow c
 and memory stays bounded. One that does not move for ``stall_seconds`` is disconnected, and the engine goes on
 without it. Without a consumer rows are dropped, and counted.
 
+A consumer that is connected has been counted in: it is told so last, and whatever is published from then on reaches it.
+
 A producer on a GPU can offer a ring in the memory of that GPU beside the one of the host. A consumer that is able to
 map it says so, and its rows never pass through the host; what it has to bring for that is not part of this module.
 
@@ -33,7 +35,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol, Self
 
-PROTOCOL = 2
+PROTOCOL = 3
 SOCKET_PATH_LIMIT = 107  # sun_path of unix(7), less the closing zero
 _ALIGNMENT = 64
 _IN_MEMORY, _ON_GPU = 0, 1
@@ -185,7 +187,8 @@ class RowSender:
     @property
     def connected(self) -> bool:
         """Whether a consumer is there."""
-        return self._peer is not None
+        with self._room:
+            return self._peer is not None
 
     def reserve(self, size: int) -> Slot | None:
         """Room for ``size`` bytes (at most ``capacity``), waiting for the consumer; ``None`` without a
@@ -212,8 +215,9 @@ class RowSender:
         """Hand a message over, with the rows of ``slot`` if it has any; false when there is no consumer any
         more.
         """
-        peer = self._peer
-        if peer is None or (slot is not None and slot.consumer != self._consumers):
+        with self._room:
+            peer, consumer = self._peer, self._consumers
+        if peer is None or (slot is not None and slot.consumer != consumer):
             return False
         where = {} if slot is None else {"offset": slot.offset, "size": slot.size, "end": slot.end}
         framed = _framed({**message, **where})
@@ -276,25 +280,27 @@ class RowSender:
         }
         socket.send_fds(peer, [_framed(hello)], [self._fd])
         on_gpu = self._asked_for_gpu(peer)
-        with self._room:
+        handle = self._offered().handle().hex() if on_gpu else None
+        with self._room:  # nothing is published between its being told and its being there
+            peer.sendall(_framed({"handle": handle}))
             self._on_gpu = on_gpu
             self._released = self._published = self._reserved
             self._consumers += 1
             self._peer = peer
 
+    def _offered(self) -> GpuRing:
+        assert self._offer is not None
+        self.gpu_ring = self.gpu_ring or self._offer()
+        return self.gpu_ring
+
     def _asked_for_gpu(self, peer: socket.socket) -> bool:
-        """Whether the consumer wants the ring on the GPU, which it is told how to map. Raises :class:`OSError`."""
+        """Whether the consumer wants the ring on the GPU. Raises :class:`OSError`."""
         peer.settimeout(_ANSWER_S)
         answer = peer.recv(_POSITION.size, socket.MSG_WAITALL)
         peer.settimeout(None)
         if len(answer) < _POSITION.size:
             raise ConnectionResetError("the consumer left before it said which ring it wants")
-        wanted = self._offer is not None and _POSITION.unpack(answer) == (_ON_GPU,)
-        if wanted:
-            assert self._offer is not None
-            self.gpu_ring = self.gpu_ring or self._offer()
-            peer.sendall(_framed({"handle": self.gpu_ring.handle().hex()}))
-        return wanted
+        return self._offer is not None and _POSITION.unpack(answer) == (_ON_GPU,)
 
     def _follow(self, peer: socket.socket) -> None:
         """Take in the consumer's releases until it goes away."""
@@ -374,14 +380,16 @@ class RowReceiver:
         self.close()
 
     def _choose_ring(self, mapped: Callable[[bytes], MappedRing] | None) -> MappedRing | None:
+        """Say which ring is wanted, and wait to be counted in."""
         self._socket.sendall(_POSITION.pack(_IN_MEMORY if mapped is None else _ON_GPU))
-        if mapped is None:
-            return None
         body = self._read_frame()
         if body is None:
-            raise TransportError("the engine left before it said where its ring is")
+            raise TransportError("the engine left before it let this consumer in")
+        handle = json.loads(body)["handle"]
+        if mapped is None or handle is None:
+            return None
         try:
-            return mapped(bytes.fromhex(json.loads(body)["handle"]))
+            return mapped(bytes.fromhex(handle))
         except BaseException:
             self._socket.close()
             raise

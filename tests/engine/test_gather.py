@@ -196,8 +196,6 @@ class Wire:
         self.sender = RowSender(path, LAYOUT, capacity)
         self.shipper = Shipper(cache, block_size, self.sender, self.tally)
         self.receiver = RowReceiver(path)
-        while not self.sender.connected:
-            pass
 
     def rows(self, orders: StepOrders) -> list[tuple[str, int, torch.Tensor]]:
         """What arrives of a step, until the request ``end`` ends."""

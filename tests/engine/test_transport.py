@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -17,7 +18,6 @@ from omnicfg.engine.transport import (
     RowReceiver,
     Rows,
     RowSender,
-    Slot,
     TransportError,
     rows_message,
 )
@@ -33,13 +33,6 @@ def sender(tmp_path: Path) -> Iterator[RowSender]:
     sender.close()
 
 
-def connected(sender: RowSender) -> RowReceiver:
-    receiver = RowReceiver(sender.path)
-    while not sender.connected:
-        time.sleep(0.001)
-    return receiver
-
-
 def send(sender: RowSender, request: str, start: int, count: int, fill: int) -> bool:
     slot = sender.reserve(count * TOKEN)
     if slot is None:
@@ -49,7 +42,7 @@ def send(sender: RowSender, request: str, start: int, count: int, fill: int) -> 
 
 
 def test_rows_arrive_as_they_were_written(sender: RowSender) -> None:
-    with connected(sender) as receiver:
+    with RowReceiver(sender.path) as receiver:
         assert receiver.layout == LAYOUT
         assert send(sender, "a", 0, 3, fill=7)
         (rows,) = receiver.receive() or []
@@ -59,7 +52,7 @@ def test_rows_arrive_as_they_were_written(sender: RowSender) -> None:
 
 
 def test_one_message_carries_rows_of_many_requests(sender: RowSender) -> None:
-    with connected(sender) as receiver:
+    with RowReceiver(sender.path) as receiver:
         slot = sender.reserve(3 * TOKEN)
         assert slot is not None
         sender.buffer[slot.offset : slot.offset + slot.size] = b"\x01" * TOKEN + b"\x02" * 2 * TOKEN
@@ -72,7 +65,7 @@ def test_one_message_carries_rows_of_many_requests(sender: RowSender) -> None:
 
 
 def test_the_ring_is_reused_and_never_wraps_within_a_message(sender: RowSender) -> None:
-    with connected(sender) as receiver:
+    with RowReceiver(sender.path) as receiver:
         for turn in range(100):
             assert send(sender, "a", turn * 5, 5, fill=turn % 251)
             (rows,) = receiver.receive() or []
@@ -81,7 +74,7 @@ def test_the_ring_is_reused_and_never_wraps_within_a_message(sender: RowSender) 
 
 
 def test_a_slow_consumer_is_waited_for(sender: RowSender) -> None:
-    with connected(sender) as receiver:
+    with RowReceiver(sender.path) as receiver:
         taken: list[int] = []
 
         def consume() -> None:
@@ -99,7 +92,7 @@ def test_a_slow_consumer_is_waited_for(sender: RowSender) -> None:
 
 
 def test_a_consumer_that_stands_still_is_disconnected(sender: RowSender) -> None:
-    receiver = connected(sender)
+    receiver = RowReceiver(sender.path)
     began = time.monotonic()
     while send(sender, "a", 0, 8, fill=1):
         assert time.monotonic() - began < 10
@@ -111,7 +104,7 @@ def test_a_consumer_that_stands_still_is_disconnected(sender: RowSender) -> None
 
 
 def test_a_consumer_that_waits_for_a_long_step_is_not_to_blame(sender: RowSender) -> None:
-    with connected(sender) as receiver:
+    with RowReceiver(sender.path) as receiver:
         slot = sender.reserve(sender.capacity)  # reserved by a step that takes its time, not yet published
         later = threading.Timer(1.2, lambda: sender.publish(rows_message([("a", None, 0, 1)]), slot))
         later.start()
@@ -121,19 +114,36 @@ def test_a_consumer_that_waits_for_a_long_step_is_not_to_blame(sender: RowSender
         consumer.join()
 
 
+def test_a_consumer_that_is_connected_misses_nothing(sender: RowSender, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = sender._asked_for_gpu
+
+    def late(peer: socket.socket) -> bool:
+        answer = asked(peer)
+        time.sleep(0.2)  # a busy machine
+        return answer
+
+    monkeypatch.setattr(sender, "_asked_for_gpu", late)
+    for fill in (1, 2, 3):
+        with RowReceiver(sender.path) as receiver:
+            assert send(sender, "a", 0, 1, fill)
+            (rows,) = receiver.receive() or []
+            assert isinstance(rows, Rows)
+            assert rows.data[0] == fill
+
+
 def test_without_a_consumer_nothing_is_reserved(sender: RowSender) -> None:
     assert sender.reserve(TOKEN) is None
-    connected(sender).close()
+    RowReceiver(sender.path).close()
     while sender.connected:
         time.sleep(0.001)
     assert sender.reserve(TOKEN) is None
 
 
 def test_a_consumer_that_dies_frees_the_ring_for_the_next(sender: RowSender) -> None:
-    connected(sender).close()
+    RowReceiver(sender.path).close()
     while sender.connected:
         time.sleep(0.001)
-    with connected(sender) as receiver:
+    with RowReceiver(sender.path) as receiver:
         for turn in range(40):
             assert send(sender, "b", turn, 8, fill=turn)
             (rows,) = receiver.receive() or []
@@ -142,18 +152,18 @@ def test_a_consumer_that_dies_frees_the_ring_for_the_next(sender: RowSender) -> 
 
 
 def test_a_slot_of_a_consumer_that_is_gone_is_not_published_to_the_next(sender: RowSender) -> None:
-    receiver = connected(sender)
+    receiver = RowReceiver(sender.path)
     slot = sender.reserve(TOKEN)
     receiver.close()
     while sender.connected:
         time.sleep(0.001)
-    with connected(sender) as receiver:
+    with RowReceiver(sender.path) as receiver:
         assert not sender.publish(rows_message([("a", None, 0, 1)]), slot)
         assert receiver.receive(timeout=0.05) == []
 
 
 def test_the_end_of_the_engine_ends_the_iteration(sender: RowSender) -> None:
-    receiver = connected(sender)
+    receiver = RowReceiver(sender.path)
     sender.publish(rows_message([], [("a", "key", 0, "abort")]))
     sender.close()
     assert list(receiver) == [Finished("a", "key", 0, "abort")]
@@ -248,16 +258,11 @@ def offering(tmp_path: Path) -> Iterator[RowSender]:
     sender.close()
 
 
-def reserved(sender: RowSender, size: int) -> Slot:
-    while (slot := sender.reserve(size)) is None:
-        time.sleep(0.001)
-    return slot
-
-
 def test_rows_come_through_an_offered_ring_where_the_consumer_maps_it(offering: RowSender) -> None:
     with RowReceiver(offering.path, mapped=MappedFile) as receiver:
         assert receiver.on_gpu
-        slot = reserved(offering, 2 * TOKEN)
+        slot = offering.reserve(2 * TOKEN)
+        assert slot is not None
         assert slot.on_gpu
         assert isinstance(offering.gpu_ring, OwnRing)
         offering.gpu_ring.write(slot.offset, b"\x05" * slot.size)
@@ -272,7 +277,9 @@ def test_rows_come_through_an_offered_ring_where_the_consumer_maps_it(offering: 
 def test_a_consumer_without_a_gpu_reads_the_hosts_ring(offering: RowSender) -> None:
     with RowReceiver(offering.path) as receiver:
         assert not receiver.on_gpu
-        assert not reserved(offering, TOKEN).on_gpu
+        slot = offering.reserve(TOKEN)
+        assert slot is not None
+        assert not slot.on_gpu
     assert offering.gpu_ring is None
 
 
@@ -288,4 +295,6 @@ def test_a_consumer_that_cannot_map_the_ring_may_come_again_for_the_hosts(offeri
     with pytest.raises(RuntimeError, match="cudaErrorPeerAccessUnsupported"):
         RowReceiver(offering.path, mapped=refuses)
     with RowReceiver(offering.path):
-        assert not reserved(offering, TOKEN).on_gpu
+        slot = offering.reserve(TOKEN)
+        assert slot is not None
+        assert not slot.on_gpu
