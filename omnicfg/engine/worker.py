@@ -27,13 +27,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from omnicfg.engine.stages import Chunk, Ended, Executor, RequestError, StageOptions, make
 from omnicfg.engine.transport import Message, RowLayout, RowReceiver, Rows, RowSender, TransportError, rows_message
-
-if TYPE_CHECKING:
-    pass
 
 _BEAT_S: Final = 1.0
 _CONNECT_S: Final = 600.0
