@@ -280,7 +280,7 @@ class RowSender:
         }
         socket.send_fds(peer, [_framed(hello)], [self._fd])
         on_gpu = self._asked_for_gpu(peer)
-        handle = self._offered().handle().hex() if on_gpu else None
+        handle = self._handle(peer) if on_gpu else None
         with self._room:  # nothing is published between its being told and its being there
             peer.sendall(_framed({"handle": handle}))
             self._on_gpu = on_gpu
@@ -288,10 +288,15 @@ class RowSender:
             self._consumers += 1
             self._peer = peer
 
-    def _offered(self) -> GpuRing:
+    def _handle(self, peer: socket.socket) -> str:
+        """What the ring on the GPU is mapped with; a consumer is told why there is none, and has to come again."""
         assert self._offer is not None
-        self.gpu_ring = self.gpu_ring or self._offer()
-        return self.gpu_ring
+        try:
+            self.gpu_ring = self.gpu_ring or self._offer()
+            return self.gpu_ring.handle().hex()
+        except RuntimeError as error:
+            peer.sendall(_framed({"error": str(error)}))
+            raise ConnectionAbortedError from error
 
     def _asked_for_gpu(self, peer: socket.socket) -> bool:
         """Whether the consumer wants the ring on the GPU. Raises :class:`OSError`."""
@@ -321,7 +326,8 @@ class RowReceiver:
 
     def __init__(self, path: Path, timeout: float = 30.0, mapped: Callable[[bytes], MappedRing] | None = None) -> None:
         """Connect to the engine that listens at ``path``, waiting up to ``timeout`` seconds for it to be
-        there. ``mapped`` maps a ring on a GPU where one is offered; what it raises is raised.
+        there. ``mapped`` maps a ring on a GPU where one is offered; what it raises is raised, and
+        :class:`RuntimeError` where the engine cannot make the one that it offered.
         """
         self._socket = _connect(path, timeout)
         self._pending = bytearray()
@@ -385,11 +391,11 @@ class RowReceiver:
         body = self._read_frame()
         if body is None:
             raise TransportError("the engine left before it let this consumer in")
-        handle = json.loads(body)["handle"]
-        if mapped is None or handle is None:
-            return None
+        told = json.loads(body)
         try:
-            return mapped(bytes.fromhex(handle))
+            if "error" in told:
+                raise RuntimeError(told["error"])
+            return mapped(bytes.fromhex(told["handle"])) if mapped is not None else None
         except BaseException:
             self._socket.close()
             raise

@@ -298,3 +298,18 @@ def test_a_consumer_that_cannot_map_the_ring_may_come_again_for_the_hosts(offeri
         slot = offering.reserve(TOKEN)
         assert slot is not None
         assert not slot.on_gpu
+
+
+def test_an_engine_that_cannot_make_its_ring_says_why(tmp_path: Path) -> None:
+    def fails() -> OwnRing:
+        raise RuntimeError("cudaMalloc: cudaErrorMemoryAllocation")
+
+    sender = RowSender(tmp_path / "rows.sock", LAYOUT, 1024, offer=fails)
+    try:
+        with pytest.raises(RuntimeError, match="cudaErrorMemoryAllocation"):
+            RowReceiver(sender.path, mapped=MappedFile)
+        with RowReceiver(sender.path) as receiver:
+            assert send(sender, "a", 0, 1, fill=1)
+            assert receiver.receive() != []
+    finally:
+        sender.close()
