@@ -398,6 +398,8 @@ def readable(speech: Speech) -> int:
 def _tensor(rows: np.ndarray | torch.Tensor) -> torch.Tensor:
     """Rows as a tensor; numpy has bfloat16 as bits only."""
     if isinstance(rows, torch.Tensor):
+        if rows.is_cuda:  # copied in on a stream of its own, which may reuse the memory once this one has read it
+            rows.record_stream(torch.cuda.current_stream(rows.device))
         return rows
     states = torch.from_numpy(rows)
     return states.view(torch.bfloat16) if states.dtype == torch.uint16 else states
