@@ -8,9 +8,10 @@ True
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as type checkers take it (PEP 484); `typing` itself costs more to import than all that is here
 if TYPE_CHECKING:
+    from typing import Any
+
     from omnicfg.check import validate
     from omnicfg.compiler import resolve
     from omnicfg.confine import confined

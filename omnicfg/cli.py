@@ -7,15 +7,18 @@ import gc
 import os
 import sys
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Final, TextIO
 
+from omnicfg import streams
 from omnicfg.errors import OmnicfgError, UsageError
 from omnicfg.registry import module_names, modules_of
 
 PROG: Final = "omnicfg"
 COMPLETE: Final = "_OMNICFG_COMPLETE"
 _COMMANDS: Final = "omnicfg.commands"
+_OPTIONS: Final = ("--help", "--version")
 _READER_GONE: Final = 141  # as of a command that SIGPIPE ended: 128 and its number
 _UNWRITABLE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF})
 _ABOUT: Final = "Compile, check, diff and serve deploy profiles of multi-stage omni models."
@@ -32,9 +35,11 @@ def command_module(name: str) -> ModuleType:
         return import_module(f"{_COMMANDS}.{name.replace('-', '_')}")
     from omnicfg.near import did_you_mean
 
-    hint = did_you_mean(name, command_names()) or f"Commands: {', '.join(command_names())}."
-    what = "option" if name.startswith("-") else "command"
-    raise UsageError(f"`{PROG}` has no {what} `{name}`", hint)
+    if name.startswith("-"):
+        hint = did_you_mean(name, _OPTIONS) or f"Options: {', '.join(_OPTIONS)}; a command has options of its own."
+        raise UsageError(f"`{PROG}` has no option `{name}`", hint)
+    hint = did_you_mean(name, (*command_names(), *_OPTIONS)) or f"Commands: {', '.join(command_names())}."
+    raise UsageError(f"`{PROG}` has no command `{name}`", hint)
 
 
 def run(words: list[str]) -> int:
@@ -56,6 +61,7 @@ def run(words: list[str]) -> int:
     from omnicfg.commands._options import limits_of
     from omnicfg.parser import parse
 
+    _stand_somewhere()
     module = command_module(words[0])
     limits = limits_of(module.run)
     given = parse(module.run, f"{PROG} {words[0]}", module.HELP, words[1:], *limits)
@@ -63,6 +69,14 @@ def run(words: list[str]) -> int:
         return module.run(**given) or 0
     with limits[0](given.pop("root"), given.pop("allow_env")):
         return module.run(**given) or 0
+
+
+def _stand_somewhere() -> None:
+    """Raises :class:`UsageError` where the current directory has been removed: nothing can be named from there."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise UsageError("the current directory has been removed", "Change to one that is there.") from None
 
 
 def _overview(stream: TextIO) -> str:
@@ -89,13 +103,7 @@ def main() -> None:
     """Entry point. Exit codes: 0 clean, 1 findings, 2 usage or trouble, 130 interrupted, 141 output cut off."""
     # Nearly all that a command makes lives until it ends: collecting garbage every 700 objects is a tenth of its time.
     gc.set_threshold(100_000)
-    # Python has no streams where the descriptors are closed (``>&-``).
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115, PTH123  # open to the end
-    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115, PTH123
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character, or a file name that is no text, must not end in a traceback.
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+    streams.prepare()
     try:
         code = run(sys.argv[1:])
         sys.stdout.flush()
@@ -108,20 +116,15 @@ def main() -> None:
         sys.exit(130)
     except BrokenPipeError:
         # The reader of our output has gone (``omnicfg ... | head``).
-        _write_no_more()
+        streams.write_no_more()
         sys.exit(_READER_GONE)
     except OSError as error:
         if error.errno not in _UNWRITABLE:
             raise
-        _write_no_more()
+        streams.write_no_more()
         print(f"error: the output cannot be written: {error.strerror}", file=sys.stderr)
         sys.exit(2)
     sys.exit(code)
-
-
-def _write_no_more() -> None:
-    """Keep the interpreter from complaining at exit about what it could not write."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

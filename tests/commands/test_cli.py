@@ -45,7 +45,11 @@ def test_version(run: Run) -> None:
     ("words", "message", "help"),
     [
         (["reslove", "x"], "`omnicfg` has no command `reslove`", "Did you mean `resolve`?"),
-        (["--versio"], "`omnicfg` has no option `--versio`", "Commands: "),
+        (["help", "resolve"], "`omnicfg` has no command `help`", "Did you mean `--help`?"),
+        (["version"], "`omnicfg` has no command `version`", "Did you mean `--version`?"),
+        (["check"], "`omnicfg` has no command `check`", "Commands: "),
+        (["--versio"], "`omnicfg` has no option `--versio`", "Did you mean `--version`?"),
+        (["-V"], "`omnicfg` has no option `-V`", "Options: --help, --version;"),
         (["resolve"], "PROFILE", "`omnicfg resolve --help`"),
         (["resolve", "qwen3_omni_mo"], "no profile `qwen3_omni_mo`", "Did you mean `qwen3_omni_moe`?"),
         (["resolve", "qwen3_tts", "--platform", "cud"], "unknown platform `cud`", "Did you mean `cuda`?"),
@@ -59,6 +63,37 @@ def test_trouble_is_exit_code_2_and_leaves_standard_output_empty(
     assert (result.code, result.out) == (2, "")
     assert message in result.err
     assert help in result.err
+
+
+def test_a_directory_that_is_gone_is_told_whatever_the_command(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    results = {name: run(name) for name in command_names()}
+    assert {result.code for result in results.values()} == {2}
+    assert all("error: the current directory has been removed\n" in result.err for result in results.values())
+    assert run("--version").code == 0
+
+
+def test_a_command_that_is_interrupted_while_it_is_imported_ends_without_a_word() -> None:
+    code = (
+        "import sys\n"
+        "class Interrupts:\n"
+        "    def find_spec(self, name, *more):\n"
+        "        if name == 'omnicfg.cli': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupts())\n"
+        "from omnicfg.__main__ import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, cwd=ROOT)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+def test_it_is_a_module_of_python_too() -> None:
+    command = [sys.executable, "-m", "omnicfg", "--version"]
+    assert subprocess.run(command, capture_output=True, check=True, cwd=ROOT).stdout == b"omnicfg 0.1.0\n"
 
 
 def omnicfg(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -115,3 +150,12 @@ def test_a_terminal_without_unicode_gets_escapes(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "\\u540d" in done.stdout
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_where_no_lines_can_be_drawn_others_take_their_place(encoding: str) -> None:
+    done = omnicfg("graph", "qwen3_tts", PYTHONIOENCODING=encoding)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\n|-- stage 0 qwen3_tts" in done.stdout
+    assert "\n|   `-- to stage 1 code2wav" in done.stdout
+    assert "\\u" not in done.stdout
