@@ -1,13 +1,14 @@
 """NOT a server of models: a child program for the tests of supervision. It answers ``/health``, and misbehaves as told.
 
 ``fake_server.py PORT [BEHAVIOUR...]``. It starts a helper process in its own session, as vLLM starts engine cores, and
-prints ``helper PID``. Behaviours: ``dies-early``, ``dies-when-ready``, ``never-ready``, ``stubborn`` (ignores SIGTERM),
+prints ``server PID`` and ``helper PID``. Behaviours: ``dies-early``, ``never-ready``, ``stubborn`` (ignores SIGTERM),
 ``stubborn-helper``, ``finishes`` (takes half a second to stop and says so).
 """
 
 from __future__ import annotations
 
 import http.server
+import os
 import signal
 import subprocess
 import sys
@@ -24,8 +25,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.send_response(503 if "never-ready" in self.behaviours else 200)
         self.end_headers()
-        if "dies-when-ready" in self.behaviours:
-            threading.Timer(0.3, lambda: signal.raise_signal(signal.SIGKILL)).start()
 
     def log_message(self, *words: object) -> None:
         pass
@@ -33,6 +32,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 def main(port: int, behaviours: frozenset[str]) -> int:
     helper = subprocess.Popen([sys.executable, "-c", _STUBBORN if "stubborn-helper" in behaviours else _SLEEPER])
+    print("server", os.getpid(), flush=True)
     print("helper", helper.pid, flush=True)
     if "dies-early" in behaviours:
         return 3

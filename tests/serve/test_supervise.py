@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 from omnicfg.serve.preflight import free_port
 from omnicfg.serve.processes import children, session_members
 from omnicfg.serve.supervise import Address, _Restarts
+from tests.patience import PATIENCE_S, until
 
 Start = Callable[..., "Supervised"]
 
@@ -36,27 +36,35 @@ class Supervised:
         return self.log.read_text()
 
     def wait_for(self, pattern: str) -> re.Match[str]:
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline:
-            found = re.search(pattern, self.output, re.MULTILINE)
-            if found:
-                return found
-            time.sleep(0.02)
-        raise AssertionError(f"{pattern!r} was not printed:\n{self.output}")
+        try:
+            found = until(lambda: re.search(pattern, self.output, re.MULTILINE))
+        except AssertionError:
+            raise AssertionError(f"{pattern!r} was not printed:\n{self.output}") from None
+        assert found
+        return found
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> int:
         self.process.send_signal(number)
-        return self.process.wait(timeout=20)
+        return self.end()
+
+    def end(self) -> int:
+        """The exit status, once it has ended."""
+        return self.process.wait(timeout=PATIENCE_S)
 
     def helper(self) -> int:
         return int(self.wait_for(r"^helper (\d+)$")[1])
+
+    def kill_server(self, life: int = 1) -> None:
+        """Kill the server when it has answered, in this one of its lives."""
+        until(lambda: self.output.count("ready http") == life)
+        os.kill(int(re.findall(r"^server (\d+)$", self.output, re.MULTILINE)[-1]), signal.SIGKILL)
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
     started: list[Supervised] = []
 
-    def begin(*behaviours: str, grace_s: float = 10, restarts: int = 0) -> Supervised:
+    def begin(*behaviours: str, grace_s: float = PATIENCE_S, restarts: int = 0) -> Supervised:
         started.append(Supervised(tmp_path / f"log{len(started)}", grace_s, restarts, behaviours))
         return started[-1]
 
@@ -68,17 +76,15 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 def is_gone(pid: int) -> bool:
-    """Whether no living process has that id (a zombie that nobody has reaped yet is dead)."""
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
+    """Waits until no living process has that id (a zombie that nobody has reaped yet is dead)."""
+
+    def gone() -> bool:
         try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
         except OSError:
             return True
-        if state in "ZX":
-            return True
-        time.sleep(0.05)
-    return False
+
+    return until(gone)
 
 
 def test_it_says_once_where_the_server_answers(start: Start) -> None:
@@ -137,8 +143,8 @@ def test_processes_that_the_server_leaves_behind_are_killed(start: Start) -> Non
 def test_what_answers_nobody_is_kept_running_until_it_is_stopped(start: Start) -> None:
     node = start("headless")
     helper = node.helper()
-    time.sleep(0.5)
-    assert node.process.poll() is None
+    with pytest.raises(subprocess.TimeoutExpired):
+        node.process.wait(timeout=0.5)
     assert node.stop() == 0
     assert "ready" not in node.output
     assert is_gone(helper)
@@ -146,27 +152,30 @@ def test_what_answers_nobody_is_kept_running_until_it_is_stopped(start: Start) -
 
 def test_what_answers_nobody_and_ends_by_itself_is_an_error(start: Start) -> None:
     node = start("headless", "dies-early", restarts=3)
-    assert node.process.wait(timeout=20) == 2
+    assert node.end() == 2
     assert "ended by itself (exit status 3)" in node.output
 
 
 def test_a_server_that_dies_while_it_starts_is_an_error(start: Start) -> None:
     server = start("dies-early")
-    assert server.process.wait(timeout=20) == 2
+    assert server.end() == 2
     assert "ended by itself (exit status 3)" in server.output
     assert is_gone(server.helper())
 
 
 def test_a_server_that_dies_later_is_an_error(start: Start) -> None:
-    server = start("dies-when-ready")
-    assert server.process.wait(timeout=20) == 2
+    server = start()
+    server.kill_server()
+    assert server.end() == 2
     assert "was killed by SIGKILL" in server.output
     assert is_gone(server.helper())
 
 
 def test_a_server_that_dies_is_started_again_as_often_as_asked(start: Start) -> None:
-    server = start("dies-when-ready", restarts=2)
-    assert server.process.wait(timeout=40) == 2
+    server = start(restarts=2)
+    for life in (1, 2, 3):
+        server.kill_server(life)
+    assert server.end() == 2
     assert server.output.count("ready http") == 3
     pauses = re.findall(r"was killed by SIGKILL; starting it again in (\S+) s", server.output)
     assert pauses == ["1", "2"]
@@ -177,13 +186,14 @@ def test_a_server_that_dies_is_started_again_as_often_as_asked(start: Start) -> 
 
 def test_a_server_that_has_never_answered_is_not_started_again(start: Start) -> None:
     server = start("dies-early", restarts=5)
-    assert server.process.wait(timeout=20) == 2
+    assert server.end() == 2
     assert "starting it again" not in server.output
 
 
 def test_it_can_be_stopped_between_two_attempts(start: Start) -> None:
-    server = start("dies-when-ready", restarts=9)
-    server.wait_for("starting it again in 4 s")
+    server = start(restarts=9)
+    server.kill_server()
+    server.wait_for("starting it again in 1 s")
     assert server.stop() == 0
 
 
@@ -208,7 +218,7 @@ def test_the_server_does_not_outlive_a_killed_supervisor(start: Start) -> None:
 
 
 def test_a_session_is_found_whatever_became_of_its_leader() -> None:
-    program = "import subprocess, sys; print(subprocess.Popen(['sleep', '60'], stdout=subprocess.DEVNULL).pid)"
+    program = "import subprocess, sys; print(subprocess.Popen(['sleep', '600'], stdout=subprocess.DEVNULL).pid)"
     leader = subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, start_new_session=True
     )
