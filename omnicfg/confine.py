@@ -32,14 +32,18 @@ def confined(root: str | os.PathLike[str] | None = None, allow_env: Iterable[str
     """Within it, profiles are read below ``root`` only (anywhere, without one), and may use the variables named.
 
     ``allow_env`` holds names, or patterns such as ``VLLM_*``. The shipped profiles are always readable. Raises
-    :class:`UsageError` where ``root`` is no directory.
+    :class:`UsageError` where ``root`` is no directory, or a name none that a variable can have.
     """
+    allow_env = tuple(allow_env)
+    for name in allow_env:
+        if not name or "=" in name:
+            raise UsageError(f"no environment variable is called `{name}`", "Name it alone: `--allow-env NAME`.")
     folders: tuple[str, ...] = ()
     if root is not None:
         if not os.path.isdir(root):  # noqa: PTH112  # false, where Path raises
             raise UsageError(f"the root `{root}` is not a directory", "Name the directory that everything lies in.")
         folders = (os.path.realpath(root), os.path.realpath(data_root()))
-    with _set(_Limits("" if root is None else os.fspath(root), folders, tuple(allow_env))):
+    with _set(_Limits("" if root is None else os.fspath(root), folders, allow_env)):
         yield
 
 

@@ -150,6 +150,8 @@ def _refuse_wide(plan: Plan, route: tuple[str, ...], of_stages: frozenset[str]) 
     hint = did_you_mean(route[-1], names)
     if hint is None and (route[0] in schema.stage_fields or route[0] in of_stages):
         hint = f"It is a setting of a stage: `stages.{plan.stages[0].stage_id}.{'.'.join(route)}`."
+    if route[0].startswith("stage"):
+        hint = "Write it like `stages.0.max_num_seqs`."
     what = f"`{parent}`" if parent else "a profile"
     raise UsageError(f"{what} has no setting `{route[-1]}`", hint or "`omnicfg schema profile` lists them.")
 

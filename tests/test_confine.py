@@ -139,6 +139,12 @@ def test_a_root_has_to_be_a_directory(tree: Path, run: Run) -> None:  # noqa: F8
     assert (result.code, "not a directory" in result.err) == (2, True)
 
 
+@pytest.mark.parametrize("name", ["", "HOME=x"])
+def test_what_can_be_no_variable_is_told(tree: Path, run: Run, name: str) -> None:  # noqa: F811
+    result = run("resolve", "qwen3_tts", f"--allow-env={name}")
+    assert (result.code, f"no environment variable is called `{name}`" in result.err) == (2, True)
+
+
 def test_every_command_that_takes_profiles_has_the_options() -> None:
     without = {name for name in command_names() if not limits_of(command_module(name).run)}
     assert without <= {"completion", "doctor", "init", "lsp", "policy", "profiles", "rules", "schema"}

@@ -108,6 +108,8 @@ def test_keys_may_name_any_value(key: str, value: object) -> None:
         ("stages.0.max_num_seq", "a stage has no setting `max_num_seq`", "Did you mean `max_num_seqs`?"),
         ("async_chunks", "a profile has no setting `async_chunks`", "Did you mean `async_chunk`?"),
         ("max_num_seqs", "a profile has no setting `max_num_seqs`", "`stages.0.max_num_seqs`"),
+        ("stage.0.max_num_seqs", "`stage.0` has no setting", "Write it like `stages.0.max_num_seqs`."),
+        ("stages[0].max_num_seqs", "`stages[0]` has no setting", "Write it like `stages.0.max_num_seqs`."),
         ("duplex_session.max_session", "`duplex_session` has no setting", "Did you mean `max_sessions`?"),
         ("stages.0.default_sampling_params.temprature", "has no entry `temprature`", "Did you mean `temperature`?"),
         ("stages.7.dtype", "pipeline minicpmo_4_5 has no stage 7", "Its stages are 0, 1, 2."),

@@ -21,7 +21,7 @@ def write(folder: Path, report: Mapping[str, Any]) -> None:
     try:
         pictures = draw(report, folder / "plots")
     except ModuleNotFoundError as error:
-        print(f"omnicfg bench: no plots without `{error.name}`: pip install 'omnicfg[bench]'", file=sys.stderr)
+        print(f"omnicfg bench: no plots without `{error.name}`: `pip install 'omnicfg[bench]'`", file=sys.stderr)
     shown = [picture.relative_to(folder).as_posix() for picture in pictures if picture.suffix == ".svg"]
     write_whole(folder / "report.md", tables.markdown(report, shown))
 

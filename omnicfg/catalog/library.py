@@ -5,11 +5,14 @@ from __future__ import annotations
 import functools
 import os
 from pathlib import Path
+from typing import Final
 
 from omnicfg.buffers import text_of
 from omnicfg.catalog.paths import profiles_dir
 from omnicfg.errors import UsageError
 from omnicfg.near import near
+
+_FEW: Final = 8  # names that are told, where a part of one is given
 
 
 @functools.cache
@@ -37,6 +40,8 @@ def find_profile(profile: str | Path) -> tuple[Path, str]:
         raise UsageError(f"`{text}` is a directory", "Name one profile; `omnicfg validate` takes directories.")
     if os.path.exists(path):  # noqa: PTH110  # likewise
         raise UsageError(f"`{text}` is a pipe or a device", "Write the profile to a file, and name that.")
+    if os.path.islink(path):  # noqa: PTH114  # likewise
+        raise UsageError(f"`{text}` is a link that leads to no file", "Name a file, or mend the link.")
     raise UsageError(f"no profile `{text}`: neither a file nor a name of the shipped library", _hint(path))
 
 
@@ -59,4 +64,10 @@ def _hint(path: Path) -> str:
     close = stem if stem in library() else near(stem, library())
     if close:
         return f"Did you mean `{close}`?"
-    return "`omnicfg profiles` lists the shipped names."
+    return _similar(stem) or "`omnicfg profiles` lists the shipped names."
+
+
+def _similar(stem: str) -> str | None:
+    """Shipped names of which somebody remembers a part."""
+    similar = [name for name in library() if stem.replace("-", "_").lower() in name.lower()]
+    return f"Shipped names with that in them: {', '.join(similar)}." if 0 < len(similar) <= _FEW else None

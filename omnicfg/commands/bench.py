@@ -126,7 +126,8 @@ def run(
     if action not in _ACTIONS:
         from omnicfg.near import did_you_mean
 
-        raise UsageError(f"`omnicfg bench` cannot `{action}`", did_you_mean(action, _ACTIONS))
+        hint = did_you_mean(action, _ACTIONS) or f"It can: {', '.join(_ACTIONS)}."
+        raise UsageError(f"`omnicfg bench` cannot `{action}`", hint)
     served_by_none = {
         "compare": lambda: _compare(things, format),
         "report": lambda: _report(things, out, format),

@@ -18,7 +18,7 @@ HELP = "Try the policies of your own on the examples beside them: `omnicfg polic
 
 _ACTIONS: Final = ("test",)
 
-ACTION = Annotated[str, Argument("test", help="What to do: try the examples.", words=lambda: _ACTIONS)]
+ACTION = Annotated[str, Argument("ACTION", help="test: try the examples.", words=lambda: _ACTIONS)]
 FILES = Annotated[list[Path], Argument("FILE", help="A policy file.")]
 FORMAT = Annotated[str, Option("--format", choices=("text", "json"), help="How to print the outcome.")]
 

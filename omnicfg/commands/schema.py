@@ -48,7 +48,8 @@ def _named(name: str, entries: Entries) -> dict[str, Any]:
     for entry in entries:
         if entry["name"] == name:
             return entry
-    raise UsageError(f"no entry `{name}`", did_you_mean(name, (entry["name"] for entry in entries)))
+    hint = did_you_mean(name, (entry["name"] for entry in entries)) or "Without a name, all of them are listed."
+    raise UsageError(f"no entry `{name}`", hint)
 
 
 def _profile(_version: str) -> Entries:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from dataclasses import dataclass
 from typing import Any, Final
@@ -176,6 +177,11 @@ def _check_model(model: str, engine: str) -> None:
         raise UsageError(f"only omnicfg makes `{model}`", "Serve it with `--engine bundled`.")
     if model.startswith("builtin:"):
         location(model)  # raises where there is none
+    elif not model.startswith("/") and os.path.isdir(model):  # noqa: PTH112  # false, where Path raises
+        raise UsageError(
+            f"`{model}` is a directory here, which a container cannot find",
+            "`--model` takes an id on the Hugging Face hub, or the full path of a directory.",
+        )
     elif not (is_hub_id(model) or _DIRECTORY.match(model)) or ".." in model.split("/"):
         raise UsageError(
             f"a container cannot find the model `{model}`",

@@ -139,7 +139,7 @@ def _set_top(tree: Mapping, override: Override) -> Mapping:
         hint = did_you_mean(name, names)
         if hint is None and name in known_engine_args():
             hint = f"It is a setting of a stage: `--set stages.0.{override.key}=...`."
-        if hint is None and name.startswith("stages"):
+        if hint is None and name.startswith("stage"):
             hint = "Write it like `stages.0.max_num_seqs`."
         refuse(
             "bad-override",

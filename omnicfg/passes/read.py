@@ -28,6 +28,7 @@ MAX_PURE: Final = 1 << 16  # characters that the slow, pure Python parser is ask
 MAX_NODES: Final = 10_000  # after alias expansion; OmegaConf's own default limit
 MAX_NUMBER: Final = 3000  # characters; whatever the notation, such a number has fewer digits than Python prints (4300)
 
+_UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")  # how a text begins that Windows calls Unicode
 _NO_VALUES: Final = ("=", "<<")  # YAML 1.1's types `value` and `merge`, for which upstream's reader has no values
 _STR: Final = "tag:yaml.org,2002:str"
 _CORE: Final = "tag:yaml.org,2002:"
@@ -105,7 +106,7 @@ def load_text(path: Path, shown: str) -> str:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         before = raw[: error.start].decode("utf-8")
-        byte = f"byte 0x{raw[error.start]:02x}"
+        byte = "it is UTF-16" if raw.startswith(_UTF_16) else f"byte 0x{raw[error.start]:02x}"
         refuse(
             "unreadable-file", _place(before, shown), f"{shown} is not UTF-8 text ({byte})", "Save the file as UTF-8."
         )

@@ -41,6 +41,10 @@ def test_what_is_refused_at_once(words: list[str], message: str) -> None:
     assert message in refused(*words)[0]
 
 
+def test_an_action_that_is_none_is_answered_with_those_that_are() -> None:
+    assert refused("measure", "tiny_omni")[1] == "It can: prefix-cache, equality, report, compare, simulate, trace."
+
+
 def test_two_tables_contradict_each_other(model: Path) -> None:
     words = ["prefix-cache", "qwen3_omni_moe", "--model", str(model), "--quick", "--loads-file", "x.csv"]
     assert "contradict" in refused(*words)[0]

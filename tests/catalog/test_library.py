@@ -34,6 +34,12 @@ def test_a_path_is_shown_as_it_was_given(tmp_path: Path, monkeypatch: pytest.Mon
     [
         ("qwen3_omni_mo", "no profile `qwen3_omni_mo`", "Did you mean `qwen3_omni_moe`?"),
         ("zzz", "no profile `zzz`", "`omnicfg profiles` lists the shipped names."),
+        (
+            "Duplex",
+            "no profile `Duplex`",
+            "Shipped names with that in them: qwen3_omni_duplex, qwen3_omni_duplex_mrv2.",
+        ),
+        ("o", "no profile `o`", "`omnicfg profiles` lists the shipped names."),
         ("no/such/tiny_omni.yaml", "no profile `no/such/tiny_omni.yaml`", "Did you mean `tiny_omni`?"),
     ],
 )
@@ -55,6 +61,14 @@ def test_a_near_file_beside_it(tmp_path: Path) -> None:
 def test_a_directory(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a directory"):
         find_profile(tmp_path)
+
+
+def test_links_that_lead_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "to_nothing.yaml").symlink_to("nothing.yaml")
+    (tmp_path / "to_itself.yaml").symlink_to("to_itself.yaml")
+    for name in ("to_nothing.yaml", "to_itself.yaml"):
+        with pytest.raises(UsageError, match="is a link that leads to no file"):
+            find_profile(tmp_path / name)
 
 
 def test_where_the_data_lies() -> None:

@@ -122,6 +122,16 @@ def test_trouble(run: Run, words: list[str], message: str) -> None:
     assert message in result.err
 
 
+def test_a_directory_of_this_machine_is_no_id_on_the_hub(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "models" / "mine").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    result = run("export", "qwen3_tts", "--to", "compose", "--model", "models/mine")
+    assert (result.code, result.out) == (2, "")
+    assert "`models/mine` is a directory here, which a container cannot find" in result.err
+
+
 def test_the_first_line_is_the_command(run: Run, profile_file: WriteProfile) -> None:
     overlay = profile_file("stages: [{stage_id: 0, max_num_seqs: 2}]\n", "my overlay.yaml")
     out = run("export", "qwen3_tts", "--to", "k8s", *MODEL, "--overlay", overlay, "--port", "80").out

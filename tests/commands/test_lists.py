@@ -55,6 +55,17 @@ def test_schema_topics(run: Run, topic: str) -> None:
     assert all(f"{entry['name']} " in out for entry in data)
 
 
+@pytest.mark.parametrize(
+    ("words", "help"),
+    [(("vllm", "max_num_seq"), "Did you mean `max_num_seqs`?"), (("stage", "zzz"), "all of them are")],
+)
+def test_no_such_entry(run: Run, words: tuple[str, str], help: str) -> None:
+    result = run("schema", *words)
+    assert result.code == 2
+    assert f"no entry `{words[1]}`" in result.err
+    assert help in result.err
+
+
 def test_schema_entries(run: Run) -> None:
     names = {entry["name"] for entry in run("schema", "profile", "--format", "json").data}
     assert {"async_chunk", "duplex_session.max_sessions", "enable_prefix_caching"} <= names

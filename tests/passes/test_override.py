@@ -199,6 +199,7 @@ def test_a_stages_key_at_the_top_is_told_where_it_belongs() -> None:
             "Override the setting itself, and say with `--platform` on which platform.",
         ),
         ("base_config=a.yaml", "`base_config` cannot be overridden", "Put a file on top with `--overlay FILE`."),
+        ("stage.0.devices=0", "a profile has no setting `stage`", "Write it like `stages.0.max_num_seqs`."),
         ("stages[0].devices=0", "a profile has no setting `stages[0]`", "Write it like `stages.0.max_num_seqs`."),
         (
             "stages/0/devices=0",

@@ -222,6 +222,19 @@ def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path: Path) -> None:
     assert plain(read_file(path, PROFILE)) == {"a": 1}
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("a: 1\n".encode("utf-16"), r"x\.yaml:1:1: OC001 .* is not UTF-8 text \(it is UTF-16\)"),
+        ("b: 2\na: é\n".encode("latin-1"), r"x\.yaml:2:4: OC001 .* is not UTF-8 text \(byte 0xe9\)"),
+    ],
+)
+def test_another_encoding_is_told_where_it_shows(tmp_path: Path, content: bytes, said: str) -> None:
+    (tmp_path / "x.yaml").write_bytes(content)
+    with pytest.raises(ResolveError, match=said):
+        load_text(tmp_path / "x.yaml", "x.yaml")
+
+
 # ----------------------------------------------------------------------------------- with and without libyaml
 def _without_libyaml(monkeypatch: pytest.MonkeyPatch) -> None:
     imported = builtins.__import__

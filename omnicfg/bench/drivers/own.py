@@ -84,7 +84,7 @@ async def _closed_loop(task: Task, path: str, bodies: list[bytes]) -> tuple[list
         import aiohttp
     except ModuleNotFoundError:
         raise ServeError(
-            "sending requests needs the Python package `aiohttp`", "pip install 'omnicfg[bench]'"
+            "sending requests needs the Python package `aiohttp`", "`pip install 'omnicfg[bench]'`"
         ) from None
     waiting = iter(enumerate(bodies))
     answers: dict[int, Answered] = {}

@@ -113,7 +113,7 @@ def simulate(traffic: Traffic, replicas: int, by: str, limits: Limits, speed: Sp
     try:
         import simpy
     except ModuleNotFoundError:
-        raise ServeError("simulating needs the Python package `simpy`", "pip install 'omnicfg[bench]'") from None
+        raise ServeError("simulating needs the Python package `simpy`", "`pip install 'omnicfg[bench]'`") from None
     room = limits.usable * limits.block_tokens
     if traffic.longest > room:
         raise UsageError(

@@ -134,7 +134,7 @@ def calls_of(load: Load, rate: float | None = None) -> tuple[Call, ...]:
     at once. Raises :class:`ServeError` without numpy, which draws the lengths.
     """
     if find_spec("numpy") is None:
-        raise ServeError("the lengths of a load need the Python package `numpy`", "pip install 'omnicfg[bench]'")
+        raise ServeError("the lengths of a load need the Python package `numpy`", "`pip install 'omnicfg[bench]'`")
     arrivals = _arrivals(load.seed, rate)
     return tuple(
         Call(

@@ -42,12 +42,12 @@ def version_problems(machine: Machine) -> Iterator[Diagnostic]:
     if machine.vllm_omni is None:
         yield problem(
             "vLLM-Omni is not installed in this environment",
-            f"pip install vllm=={VLLM_OMNI} vllm-omni=={VLLM_OMNI}",
+            f"`pip install vllm=={VLLM_OMNI} vllm-omni=={VLLM_OMNI}`",
         )
     elif machine.vllm_omni != VLLM_OMNI:
         yield problem(
             f"vLLM-Omni {machine.vllm_omni} is installed; profiles are compiled for {VLLM_OMNI}",
-            f"pip install vllm=={VLLM_OMNI} vllm-omni=={VLLM_OMNI}",
+            f"`pip install vllm=={VLLM_OMNI} vllm-omni=={VLLM_OMNI}`",
         )
 
 
