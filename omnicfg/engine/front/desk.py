@@ -100,7 +100,11 @@ class Desk:
     @property
     def available(self) -> bool:
         """Whether all stages can take requests, and their audio arrives."""
-        return self.receiving and all(link.available for link in self.links)
+        return all(map(self.is_up, self.links))
+
+    def is_up(self, link: Link) -> bool:
+        """Whether a stage can take requests: of the last one, audio has to arrive as well."""
+        return link.available and (self.receiving or link is not self.links[-1])
 
     def __len__(self) -> int:
         return len(self._open)

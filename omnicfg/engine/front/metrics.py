@@ -46,7 +46,7 @@ class Metrics:
             steps.add_metric([link.name], link.beat.get("steps", 0))
             frames.add_metric([link.name], link.beat.get("frames", 0))
             running.add_metric([link.name], link.beat.get("open", 0))
-            up.add_metric([link.name], link.available)
+            up.add_metric([link.name], self._desk.is_up(link))
         speeches = GaugeMetricFamily("omnicfg:open_speeches", "Requests that are being answered in speech.")
         speeches.add_metric([], len(self._desk))
         yield from (steps, frames, running, up, speeches)

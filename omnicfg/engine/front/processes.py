@@ -121,9 +121,10 @@ class Processes:
             assert process.stdin is not None
             process.stdin.write(job.to_json().encode())
             process.stdin.close()
+            silence = _Silence(link)
             while not ended.done():
                 await asyncio.wait({ended}, timeout=_WATCH_S)
-                if self._is_silent(link):
+                if silence.looked_s() > self._setup.stall_s:
                     return f"was silent for {self._setup.stall_s:g} s and was ended"
             return f"died (status {ended.result()})"
         finally:
@@ -133,8 +134,24 @@ class Processes:
             ended.cancel()
             link.writer, link.connected = None, False
 
-    def _is_silent(self, link: Link) -> bool:
-        return link.writer is not None and time.monotonic() - link.heard > self._setup.stall_s
+
+class _Silence:
+    """How long a stage has said nothing, in looks of :data:`_WATCH_S` each.
+
+    No clock tells it: what a stage said while the front was held up itself, as on a machine that stands still, has come
+    but was not read yet when the front looks again.
+    """
+
+    def __init__(self, link: Link) -> None:
+        self._link, self._heard, self._looks = link, link.heard, 0
+
+    def looked_s(self) -> float:
+        """Look; seconds of silence so far. A stage that is not connected is not silent."""
+        link = self._link
+        is_silent = link.writer is not None and link.heard == self._heard
+        self._looks = self._looks + 1 if is_silent else 0
+        self._heard = link.heard
+        return self._looks * _WATCH_S
 
 
 class _Listener:

@@ -3,13 +3,15 @@
 vLLM's server answers for its engine even where that hangs: requests then wait for ever, and ``/health`` is 200. So all
 that is asked of it goes through :class:`Pulse`. While something is under way, a piece of an answer is a sign of life,
 and so is a step of the engine, which vLLM counts on ``/metrics``; where there was neither for long enough, it hangs.
+
+How long that is, is counted in looks and not read off a clock: a machine that stands still for a while holds up the
+front as well, and stage 0 has made no step meanwhile for no fault of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-import time
 from collections.abc import AsyncIterator
 from typing import Final
 
@@ -17,7 +19,7 @@ import httpx
 
 _STEPS: Final = re.compile(rb"^vllm:iteration_tokens_total_count(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
 _LOOKS: Final = 8
-"""How often a silence is looked into before it is long enough."""
+"""How often is looked before a silence is long enough."""
 
 
 class Pulse(httpx.AsyncBaseTransport):
@@ -27,7 +29,7 @@ class Pulse(httpx.AsyncBaseTransport):
         self._transport = transport
         self._limit_s = limit_s
         self._under_way = 0
-        self._alive = time.monotonic()
+        self._silence = 0  # looks in a row
         self._steps = b""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -50,7 +52,7 @@ class Pulse(httpx.AsyncBaseTransport):
 
     def beat(self) -> None:
         """A sign of life."""
-        self._alive = time.monotonic()
+        self._silence = 0
 
     def end(self) -> None:
         """One request is no longer under way."""
@@ -60,14 +62,13 @@ class Pulse(httpx.AsyncBaseTransport):
         """Returns when stage 0 hangs: how that shows. ``thinker`` is asked for its metrics."""
         while True:
             await asyncio.sleep(self._limit_s / _LOOKS)
-            if self._under_way and self._silent_s > self._limit_s / 2:
+            if not self._under_way:
+                continue
+            self._silence += 1
+            if self._silence > _LOOKS / 2:
                 await self._look(thinker)
-            if self._under_way and self._silent_s > self._limit_s:
+            if self._under_way and self._silence > _LOOKS:
                 return f"made no step for {self._limit_s:g} s (requests under way: {self._under_way}) and was ended"
-
-    @property
-    def _silent_s(self) -> float:
-        return time.monotonic() - self._alive
 
     def _begin(self) -> None:
         if not self._under_way:  # nobody has waited until now
@@ -78,7 +79,10 @@ class Pulse(httpx.AsyncBaseTransport):
         try:
             async with asyncio.timeout(self._limit_s / _LOOKS):
                 told = (await thinker.get("/metrics")).content
-        except (httpx.HTTPError, TimeoutError):
+        except TimeoutError:
+            self._silence += 1  # it took as long as there is between two looks
+            return
+        except httpx.HTTPError:
             return
         steps = b" ".join(_STEPS.findall(told))
         if steps != self._steps:

@@ -19,6 +19,7 @@ from omnicfg.engine.front import app  # noqa: E402
 from omnicfg.engine.front.app import Front  # noqa: E402
 from omnicfg.engine.front.desk import Desk, Link  # noqa: E402
 from omnicfg.engine.front.metrics import Metrics  # noqa: E402
+from tests.patience import PATIENCE_S, until_so  # noqa: E402
 
 Message = MutableMapping[str, Any]
 FRAME = 4
@@ -111,8 +112,7 @@ class Rig:
         return key
 
     async def key(self) -> str:
-        while not self.talker.heard("text"):
-            await asyncio.sleep(0.01)
+        await until_so(lambda: self.talker.heard("text"))
         return str(self.talker.heard("open")[-1]["key"])
 
 
@@ -131,8 +131,7 @@ async def rigged(folder: Path, api_key: str | None = None) -> AsyncIterator[tupl
     control = await asyncio.start_unix_server(rig.desk.follow, folder / "control")
     for stage in (rig.talker, rig.code2wav):
         await stage.connect()
-    while not all(link.available for link in rig.desk.links):
-        await asyncio.sleep(0.01)
+    await until_so(lambda: all(link.available for link in rig.desk.links))
     rig.desk.receiving = True
     async with httpx.AsyncClient(transport=httpx.MockTransport(rig.vllm), base_url="http://thinker") as thinker:
         front = Front(
@@ -179,7 +178,7 @@ async def call(
         "query_string": b"a=1",
         "headers": list(headers),
     }
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         await front(scope, receive, send)
     if not sent:
         return 0, b""
@@ -231,8 +230,7 @@ def test_the_talker_is_told_of_every_token_as_it_comes(tmp_path: Path) -> None:
     async def test(rig: Rig, front: Any) -> None:
         rig.go_on.clear()
         asking = asyncio.create_task(call(front, ASKED))
-        while len(rig.talker.heard("text")) < 3:
-            await asyncio.sleep(0.01)
+        await until_so(lambda: len(rig.talker.heard("text")) >= 3)
         told = [(one["ids"], one["prompt"], one["last"]) for one in rig.talker.heard("text")]
         assert told == [([1, 2], True, False), ([3], False, False), ([4], False, False)]
         rig.go_on.set()
@@ -251,10 +249,9 @@ def test_a_stream_has_audio_before_the_text_has_ended(tmp_path: Path) -> None:
         asking = asyncio.create_task(call(front, {**ASKED, "stream": True, "stream_options": {"include_usage": True}}))
         key = await rig.key()
         rig.desk.arrived(key, b"\1\0" * FRAME)
-        while not rig.talker.heard("credit"):
-            await asyncio.sleep(0.01)
+        await until_so(lambda: rig.talker.heard("credit"))
         rig.go_on.set()
-        await asyncio.sleep(0.05)
+        await until_so(lambda: rig.talker.heard("text")[-1]["last"])
         rig.desk.ended(key, 1)
         _, body = await asking
         *deltas, end, usage = events(body)
@@ -273,7 +270,7 @@ def test_credit_is_given_for_what_the_client_has_taken(tmp_path: Path) -> None:
         asking = asyncio.create_task(call(front, {**ASKED, "stream": True}))
         await rig.speak(3)
         await asking
-        await asyncio.sleep(0.05)
+        await until_so(lambda: rig.talker.heard("drop"))  # told after all credit
         assert [one["frames"] for one in rig.talker.heard("credit")] == [1, 2, 3]
 
     run(test, tmp_path)
@@ -301,7 +298,7 @@ def test_however_a_request_ends_every_stage_lets_go(tmp_path: Path) -> None:
         key = await rig.key()
         gone.set()
         assert await asking == (0, b"")
-        await asyncio.sleep(0.05)
+        await until_so(lambda: rig.talker.heard("drop") and rig.code2wav.heard("drop"))
         assert [one["key"] for one in rig.talker.heard("drop")] == [key]
         assert [one["key"] for one in rig.code2wav.heard("drop")] == [key]
         assert len(rig.desk) == 0
@@ -326,11 +323,21 @@ def test_a_stage_that_fails_a_request_is_told_of(stream: bool, tmp_path: Path) -
 def test_while_a_stage_is_away_speech_is_refused_and_text_is_not(tmp_path: Path) -> None:
     async def test(rig: Rig, front: Any) -> None:
         await rig.code2wav.close()
-        while rig.desk.available:
-            await asyncio.sleep(0.01)
+        await until_so(lambda: not rig.desk.available)
         assert (await call(front, ASKED))[0] == 503
         assert (await call(front, path="/health"))[0] == 503
         assert (await call(front, {**ASKED, "modalities": ["text"]}))[0] == 418
+
+    run(test, tmp_path)
+
+
+def test_the_last_stage_is_up_when_its_audio_arrives(tmp_path: Path) -> None:
+    async def test(rig: Rig, front: Any) -> None:
+        rig.desk.receiving = False
+        assert (await call(front, path="/health"))[0] == 503
+        text = (await call(front, path="/metrics"))[1].decode()
+        assert 'omnicfg:stage_up{stage="talker"} 1.0' in text
+        assert 'omnicfg:stage_up{stage="code2wav"} 0.0' in text
 
     run(test, tmp_path)
 
@@ -339,8 +346,7 @@ def test_a_voice_that_a_stage_refuses_is_a_bad_request(tmp_path: Path) -> None:
     async def test(rig: Rig, front: Any) -> None:
         rig.talker.opens = False
         asking = asyncio.create_task(call(front, ASKED))
-        while not rig.talker.heard("open"):
-            await asyncio.sleep(0.01)
+        await until_so(lambda: rig.talker.heard("open"))
         rig.talker.say("refused", key=rig.talker.heard("open")[0]["key"], message="no such voice")
         status, body = await asking
         assert (status, json.loads(body)["error"]["message"]) == (400, "no such voice")
@@ -353,7 +359,7 @@ def test_what_vllm_refuses_is_refused_in_its_words(tmp_path: Path) -> None:
     async def test(rig: Rig, front: Any) -> None:
         rig.status = 404
         assert await call(front, ASKED) == (404, b'{"error":{"message":"vLLM says no"}}')
-        await asyncio.sleep(0.05)
+        await until_so(lambda: rig.talker.heard("drop") and rig.code2wav.heard("drop"))
         assert len(rig.talker.heard("drop")) == len(rig.code2wav.heard("drop")) == 1
 
     run(test, tmp_path)
@@ -439,7 +445,7 @@ def test_metrics_are_vllms_and_ours(tmp_path: Path) -> None:
         await rig.speak()
         await asking
         rig.talker.say("beat", steps=3, frames=2, open=1)
-        await asyncio.sleep(0.05)
+        await until_so(lambda: rig.desk.links[0].beat)
         text = (await call(front, path="/metrics"))[1].decode()
         assert text.startswith("vLLM's")
         assert 'omnicfg:stage_steps_total{stage="talker"} 3.0' in text

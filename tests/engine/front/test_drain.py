@@ -17,15 +17,16 @@ from omnicfg.engine.front.app import Front  # noqa: E402
 from omnicfg.engine.front.desk import Desk, Link  # noqa: E402
 from omnicfg.engine.front.metrics import Metrics  # noqa: E402
 from omnicfg.engine.front.setup import Setup  # noqa: E402
+from tests.patience import PATIENCE_S, until_so  # noqa: E402
 
 
-async def stopped_after(seconds: float, drain_s: float) -> Any:
-    """The answer to a request that takes so long, where the server is asked to stop while it is in flight."""
-    asked = asyncio.Event()
+async def stopped(drain_s: float, *, answers: bool) -> Any:
+    """The answer to a request that is in flight when the server is asked to stop; stage 0 ``answers`` it after that."""
+    asked, stops = asyncio.Event(), asyncio.Event()
 
     async def thinker(request: Any) -> Any:
         asked.set()
-        await asyncio.sleep(seconds)
+        await (stops if answers else asyncio.Event()).wait()
         return httpx.Response(200, stream=httpx.ByteStream(b"whole"))
 
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -37,23 +38,24 @@ async def stopped_after(seconds: float, drain_s: float) -> Any:
         front = Front(upstream, desk, metrics, voices=("a",), default_voice="a", api_key=None, healthy=lambda: True)
         server = _Server(setup, front)
         serving = asyncio.create_task(server.serve())
-        while not server.started:
-            await asyncio.sleep(0.01)
-        async with httpx.AsyncClient(trust_env=False) as client:
-            asking = asyncio.create_task(client.post(f"http://127.0.0.1:{port}/v1/completions", json={}, timeout=30))
+        await until_so(lambda: server.started)
+        async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_S) as client:
+            asking = asyncio.create_task(client.post(f"http://127.0.0.1:{port}/v1/completions", json={}))
             await asked.wait()
             server._ask()
+            await until_so(lambda: not server.servers[0].is_serving())
+            stops.set()
             answer = await asking
         await serving
         return answer
 
 
 def test_what_is_done_in_time_is_answered() -> None:
-    answer = asyncio.run(stopped_after(1.0, drain_s=10))
+    answer = asyncio.run(stopped(PATIENCE_S, answers=True))
     assert (answer.status_code, answer.content) == (200, b"whole")
 
 
 def test_what_takes_longer_is_told_that_the_server_stops() -> None:
-    answer = asyncio.run(stopped_after(20.0, drain_s=1))
+    answer = asyncio.run(stopped(1.0, answers=False))
     assert answer.status_code == 503
     assert "is stopping" in answer.json()["error"]["message"]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,6 +23,8 @@ from omnicfg.engine.front.processes import Processes
 from omnicfg.engine.front.setup import Setup
 from omnicfg.engine.stages import StageOptions
 from omnicfg.engine.worker import Job
+from omnicfg.serve.processes import children
+from tests.patience import PATIENCE_S, until_so
 
 STAGE = """
 import json, os, pathlib, socket, sys, time
@@ -49,8 +54,8 @@ class Rig:
         jobs = tuple(
             Job(number + 1, name, "x", options, "", str(self.outs[name]), control) for number, name in enumerate(names)
         )
-        command = (sys.executable, "-c", "import time; time.sleep(60)")
-        timing = {"drain_s": 0.1, "stall_s": 1.0, **more}
+        command = (sys.executable, "-c", "import time; time.sleep(600)")
+        timing = {"drain_s": 0.1, "stall_s": PATIENCE_S, **more}
         self.setup = Setup("", 0, command, "", control, jobs, ("a",), "a", **timing)
         self.desk = Desk([Link(job.stage, job.name) for job in jobs])
         self.metrics = Metrics(self.desk)
@@ -73,8 +78,7 @@ class Rig:
         Path(f"{self.outs[name]}.{what}").unlink()
 
     async def up(self) -> None:
-        while not all(link.available for link in self.desk.links):
-            await asyncio.sleep(0.02)
+        await until_so(lambda: all(link.available for link in self.desk.links))
 
     async def open_speech(self) -> asyncio.Queue[Any]:
         """A speech that no stage has to agree to."""
@@ -93,7 +97,7 @@ async def started(folder: Path, **more: Any) -> AsyncIterator[Rig]:
     rig = Rig(folder, **more)
     control = await asyncio.start_unix_server(rig.desk.follow, rig.setup.control)
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             await rig.processes.start()
             await rig.up()
             yield rig
@@ -127,15 +131,32 @@ def test_a_stage_that_dies_fails_open_speeches_and_is_started_again(tmp_path: Pa
 
 def test_a_stage_that_falls_silent_is_ended_and_started_again(tmp_path: Path) -> None:
     async def test() -> None:
-        async with started(tmp_path) as rig:
+        async with started(tmp_path, stall_s=1.0) as rig:
             events = await rig.open_speech()
             rig.make("code2wav", "silent")
             failure = await events.get()
             assert failure == Failure("stage 2 (code2wav) was silent for 1 s and was ended")
             rig.stop_making("code2wav", "silent")
-            while rig.lives("code2wav") < 2:
-                await asyncio.sleep(0.02)
+            await until_so(lambda: rig.lives("code2wav") >= 2)
             await rig.up()
+
+    asyncio.run(test())
+
+
+def test_a_machine_that_stands_still_is_not_a_stage_that_falls_silent(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with started(tmp_path, stall_s=1.0) as rig:
+            events = await rig.open_speech()
+            stages = children(os.getpid())
+            for stage in stages:
+                os.kill(stage, signal.SIGSTOP)
+            time.sleep(1.5)  # nothing of this process goes on either
+            for stage in stages:
+                os.kill(stage, signal.SIGCONT)
+            awake = time.monotonic()
+            await until_so(lambda: all(link.heard > awake + 2 * module._WATCH_S for link in rig.desk.links))
+            assert events.empty()
+            assert [rig.lives("talker"), rig.lives("code2wav")] == [1, 1]
 
     asyncio.run(test())
 
@@ -144,8 +165,7 @@ def test_a_stage_that_dies_again_and_again_is_fatal(tmp_path: Path) -> None:
     async def test() -> None:
         async with started(tmp_path, restarts=2) as rig:
             rig.make("talker", "dying")
-            while not rig.fatal:
-                await asyncio.sleep(0.02)
+            await until_so(lambda: rig.fatal)
             assert rig.fatal == ["stage 1 (talker) died (status 7), 3 times in a row"]
             assert rig.lives("talker") == 3
 
@@ -159,8 +179,7 @@ def test_the_first_stage_that_dies_is_fatal(tmp_path: Path) -> None:
             assert rig.processes._thinker is not None
             rig.processes._thinker.kill()
             assert await events.get() == Failure("stage 0 has died")
-            while not rig.fatal:
-                await asyncio.sleep(0.02)
+            await until_so(lambda: rig.fatal)
             assert rig.fatal == ["stage 0 ended by itself (status -9)"]
             assert not rig.processes.complete
 
@@ -173,8 +192,7 @@ def test_the_first_stage_that_hangs_is_ended_and_fatal(tmp_path: Path) -> None:
             events = await rig.open_speech()
             rig.hanging.set()
             assert await events.get() == Failure("stage 0 made no step")
-            while not rig.fatal:
-                await asyncio.sleep(0.02)
+            await until_so(lambda: rig.fatal)
             assert rig.fatal == ["stage 0 made no step"]
             assert rig.processes._thinker is not None
             assert rig.processes._thinker.returncode == -9

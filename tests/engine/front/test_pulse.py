@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 httpx = pytest.importorskip("httpx", reason="comes with the extra cpu or cuda")
 
 from omnicfg.engine.front.pulse import Pulse  # noqa: E402
+from tests.patience import PATIENCE_S  # noqa: E402
 
 LIMIT_S = 0.4
 
@@ -44,7 +46,10 @@ def run(test: Callable[[Engine, Any, asyncio.Task[str]], Awaitable[None]]) -> No
     async def go() -> None:
         engine = Engine()
         pulse = Pulse(httpx.MockTransport(engine.answer), LIMIT_S)
-        async with asyncio.timeout(20), httpx.AsyncClient(transport=pulse, base_url="http://thinker") as thinker:
+        async with (
+            asyncio.timeout(PATIENCE_S),
+            httpx.AsyncClient(transport=pulse, base_url="http://thinker") as thinker,
+        ):
             hangs = asyncio.create_task(pulse.hangs(thinker))
             try:
                 await test(engine, thinker, hangs)
@@ -110,5 +115,17 @@ def test_a_piece_of_an_answer_is_a_sign_of_life_and_its_end_ends_the_watch() -> 
         await asking
         await asyncio.sleep(2 * LIMIT_S)
         assert not hangs.done()
+
+    run(test)
+
+
+def test_a_machine_that_stands_still_is_not_a_stage_that_hangs() -> None:
+    async def test(engine: Engine, thinker: Any, hangs: asyncio.Task[str]) -> None:
+        asking = asyncio.create_task(thinker.post("/v1/completions"))
+        await asyncio.sleep(LIMIT_S * 3 / 4)  # the steps have been looked at
+        time.sleep(2 * LIMIT_S)  # nothing of this process goes on
+        await asyncio.sleep(LIMIT_S / 8)
+        assert not hangs.done()
+        asking.cancel()
 
     run(test)
