@@ -195,7 +195,8 @@ class _Evaluator:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
-        if self._exchange({"plan": self._plan}, START_S) is None:
+        known = [{"plan": self._plan}, *({"compile": text, "variable": name} for text, name in self._sources)]
+        if any(self._exchange(request, START_S) is None for request in known):
             self.close()
             raise UsageError("the CEL library does not start", "`python -c 'import cel_expr_python.cel'` says why.")
 
@@ -204,8 +205,6 @@ class _Evaluator:
         ended = self._process.poll() is not None
         self.close()
         self._start()
-        for text, variable in self._sources:
-            self._exchange({"compile": text, "variable": variable})
         return "the expression takes too much memory" if ended else f"the expression takes more than {PATIENCE_S:g} s"
 
     def _exchange(self, request: dict[str, Any], patience: float | None = None) -> dict[str, Any] | None:
