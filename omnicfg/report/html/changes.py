@@ -11,7 +11,7 @@ from omnicfg.differences.comparison import Comparison, Grouped, Refused
 from omnicfg.differences.gitdiff import GitDiff, ProfileDiff
 from omnicfg.overview.sheet import MAX_TEXT
 from omnicfg.report.changes import summary
-from omnicfg.report.html.elements import Child, element
+from omnicfg.report.html.elements import Child, element, prose
 from omnicfg.report.terminal import one_line
 from omnicfg.report.yaml import inline
 from omnicfg.tree import Mark
@@ -150,4 +150,4 @@ def _side(refused: Refused) -> Element:
 
 def _reason(diagnostic: Diagnostic) -> Element:
     place = f"{Mark(diagnostic.path, diagnostic.line, diagnostic.column)}: " if diagnostic.path else ""
-    return element("li", element("code", one_line(place)), f"{diagnostic.code} {one_line(diagnostic.message)}")
+    return element("li", element("code", one_line(place)), f"{diagnostic.code} ", prose(diagnostic.message))

@@ -8,12 +8,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 from xml.etree.ElementTree import Element, tostring
 
-from omnicfg.report.terminal import printable
+from omnicfg.report.terminal import one_line, printable
 
 Child: TypeAlias = "Element | str | Iterable[Child] | None"
 
@@ -47,6 +48,12 @@ def _append(parent: Element, child: Child) -> None:
         parent[-1].tail = (parent[-1].tail or "") + printable(child)
     else:
         parent.text = (parent.text or "") + printable(child)
+
+
+def prose(text: str) -> list[Child]:
+    """A sentence of a diagnostic, on one line; what stands between its backticks is code."""
+    parts = re.split(r"`([^`]+)`", one_line(text))
+    return [element("code", part) if number % 2 else part for number, part in enumerate(parts)]
 
 
 def document(head: Iterable[Child], body: Iterable[Child], data: Any) -> str:

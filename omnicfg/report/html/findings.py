@@ -10,7 +10,7 @@ from typing import Final
 from xml.etree.ElementTree import Element
 
 from omnicfg.diagnostics import Diagnostic, summarize
-from omnicfg.report.html.elements import Child, element
+from omnicfg.report.html.elements import Child, element, prose
 from omnicfg.report.source import Line, Sources
 from omnicfg.report.terminal import one_line
 
@@ -34,13 +34,12 @@ def findings_section(findings: Sequence[Diagnostic]) -> Element:
     numbered = list(enumerate(findings))[:MAX_FINDINGS]
     files = [(path, list(group)) for path, group in groupby(numbered, key=lambda each: each[1].path)]
     files.sort(key=lambda each: min(finding.severity.rank for _, finding in each[1]))
-    left = len(findings) - len(numbered)
     return element(
         "section",
         _heading(),
         _severities(findings),
         [_file(path, group, sources, is_open=len(findings) <= _OPEN) for path, group in files],
-        element("p", f"{left} more are not shown; `omnicfg validate` tells them all.", class_="more") if left else None,
+        _more(len(findings) - len(numbered)),
         element("p", "Nothing here fits the search.", class_="nothing", hidden=True),
         id="findings",
         aria_labelledby="h-findings",
@@ -49,6 +48,11 @@ def findings_section(findings: Sequence[Diagnostic]) -> Element:
 
 def _heading() -> Element:
     return element("h2", "Findings", id="h-findings")
+
+
+def _more(left: int) -> Element | None:
+    told = prose(f"{left} more are not shown; `omnicfg validate` tells them all.")
+    return element("p", told, class_="more") if left else None
 
 
 def _severities(findings: Sequence[Diagnostic]) -> Element:
@@ -96,7 +100,7 @@ def _finding(number: int, finding: Diagnostic, sources: Sources) -> Element:
             " ",
             element("a", finding.code, href=finding.url, class_="code", rel="noreferrer"),
             " ",
-            element("span", one_line(finding.message), class_="message"),
+            element("span", prose(finding.message), class_="message"),
             class_="headline",
         ),
         _excerpt(finding, sources),
@@ -114,10 +118,10 @@ def _details(finding: Diagnostic, place: str) -> Iterator[Child]:
     if finding.platform:
         yield _detail("on", finding.platform.replace(",", ", "))
     if finding.help:
-        yield _detail("help", one_line(finding.help))
+        yield _detail("help", prose(finding.help))
     if finding.fix is not None:
         told = "" if finding.fix.safe else " (changes what runs: --unsafe-fixes)"
-        yield _detail("fix", f"{one_line(finding.fix.title)}{told}")
+        yield _detail("fix", [prose(finding.fix.title), told])
 
 
 def _detail(name: str, value: Child) -> Iterable[Child]:

@@ -162,10 +162,14 @@
     } else settingLine(row, each);
     return row;
   }
+  /** The code of a finding and its message. */
+  function toldBy(at) {
+    return [at.querySelector(".code").textContent, " ", ...at.querySelector(".message").cloneNode(true).childNodes];
+  }
   function findingLink(finding) {
     const at = by(`f${finding}`), severity = severityOf.get(finding);
     if (!at) return make("span", "", "a finding that is not shown");
-    const link = make("a", "stop", at.querySelector(".code").textContent, " ", at.querySelector(".message").textContent);
+    const link = make("a", "stop", ...toldBy(at));
     link.href = `#f${finding}`;
     link.tabIndex = -1;
     return make("span", "", make("span", `badge ${severity}`, severity), " ", link);
@@ -278,7 +282,7 @@
     if (known >= 0) parts.push(make("p", "", "Known of it here: ", text(known)));
     for (const finding of found) {
       const at = by(`f${finding}`), severity = severityOf.get(finding);
-      if (at) parts.push(make("p", "", make("span", `badge ${severity}`, severity), " ", at.querySelector(".code").textContent, " ", at.querySelector(".message").textContent));
+      if (at) parts.push(make("p", "", make("span", `badge ${severity}`, severity), " ", ...toldBy(at)));
     }
     return parts;
   }

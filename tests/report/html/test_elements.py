@@ -8,7 +8,9 @@ import json
 import re
 from xml.etree.ElementTree import tostring
 
-from omnicfg.report.html.elements import Child, document, element
+import pytest
+
+from omnicfg.report.html.elements import Child, document, element, prose
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'&\u202e\u2028\x00"
 
@@ -26,6 +28,19 @@ def test_text_and_attributes_are_escaped() -> None:
 def test_children_keep_their_order() -> None:
     made = element("p", "a", element("b", "c"), ["d", None, element("i"), "e"], "f")
     assert tostring(made, "unicode", method="html") == "<p>a<b>c</b>d<i></i>ef</p>"
+
+
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        ("`a: 1` of `b`, c", "<p><code>a: 1</code> of <code>b</code>, c</p>"),
+        ("`a` and ` alone", "<p><code>a</code> and ` alone</p>"),
+        ("nothing in ``", "<p>nothing in ``</p>"),
+        ("`<b>`\nmore", "<p><code>&lt;b&gt;</code>\\nmore</p>"),
+    ],
+)
+def test_a_sentence_shows_code_as_code(text: str, made: str) -> None:
+    assert html(prose(text)) == made
 
 
 def test_what_hides_text_is_shown() -> None:
