@@ -46,8 +46,15 @@ def at_best(measure: Callable[[], float], enough: float) -> float:
     return least
 
 
-def cpu_s(task: Callable[[], object]) -> float:
-    """Seconds of CPU time, of all threads of this process, that a task takes."""
-    start = time.process_time()
-    task()
-    return time.process_time() - start
+def in_cpu_s(limit: float, task: Callable[[], T]) -> T:
+    """What a task gives that takes no more CPU time of this process than that, at best of a few runs."""
+    given: list[T] = []
+
+    def spent() -> float:
+        start = time.process_time()
+        given.append(task())
+        return time.process_time() - start
+
+    least = at_best(spent, limit)
+    assert least <= limit, f"it took {least:.2f} s of CPU time, and {limit:g} s are enough"
+    return given[-1]

@@ -195,7 +195,8 @@ class _Evaluator:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
-        known = [{"plan": self._plan}, *({"compile": text, "variable": name} for text, name in self._sources)]
+        known: list[dict[str, Any]] = [{"plan": self._plan}]
+        known += ({"compile": text, "variable": name} for text, name in self._sources)
         if any(self._exchange(request, START_S) is None for request in known):
             self.close()
             raise UsageError("the CEL library does not start", "`python -c 'import cel_expr_python.cel'` says why.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import omnicfg
 from omnicfg.findings.suppressions import suppressions_in
 from omnicfg.fixes.edits import Text
 from tests.conftest import WriteProfile
+from tests.patience import in_cpu_s
 
 TTS = "pipeline: qwen3_tts\nasync_chunk: false\n"
 WHY = "because it is a test"
@@ -220,9 +220,8 @@ def test_what_is_too_much_can_be_removed(profile_file: WriteProfile, text: str, 
     ],
 )
 def test_very_many_take_no_time(profile_file: WriteProfile, text: str) -> None:
-    start = time.process_time()
-    omnicfg.validate(profile_file(TTS + text), platform="cuda")
-    assert time.process_time() - start < 3
+    profile = profile_file(TTS + text)
+    in_cpu_s(3, lambda: omnicfg.validate(profile, platform="cuda"))
 
 
 # ------------------------------------------------------------------------------------- when one may be called unused
@@ -276,6 +275,5 @@ def test_a_file_that_is_met_under_two_names_has_its_suppressions_once(profile_fi
 
 
 def test_a_text_nested_too_deep_for_a_profile_takes_no_time() -> None:
-    start = time.process_time()
-    assert suppressions_in("a: " + "[" * 3000 + "\n# omnicfg: ignore[OC101] because x\n", "p.yaml") == []
-    assert time.process_time() - start < 0.5
+    text = "a: " + "[" * 3000 + "\n# omnicfg: ignore[OC101] because x\n"
+    assert in_cpu_s(0.5, lambda: suppressions_in(text, "p.yaml")) == []

@@ -8,10 +8,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from omnicfg.passes.read import MAX_BYTES
+from tests.patience import at_best
 
 HEAD = "pipeline: qwen3_tts\nasync_chunk: false\n"
 CPU_S = 1.0
@@ -97,18 +99,37 @@ main()
 """
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_it_is_answered_in_bounds(tmp_path: Path, name: str) -> None:
-    profile, peak = tmp_path / "profile.yaml", tmp_path / "peak"
-    HOSTILE[name](profile)
+class Answer(NamedTuple):
+    """How many findings there are, and what they took."""
+
+    findings: int
+    cpu_s: float
+    memory_kib: int
+
+
+def answer(profile: Path) -> Answer:
+    folder = profile.parent
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    with (tmp_path / "out").open("wb") as out, (tmp_path / "err").open("wb") as err:
-        command = [sys.executable, "-c", COMMAND, "validate", str(profile), "--format", "json", str(peak)]
+    with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
+        command = [sys.executable, "-c", COMMAND, "validate", str(profile), "--format", "json", str(folder / "peak")]
         process = subprocess.Popen(command, stdout=out, stderr=err, env=environment)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode in (0, 1), (tmp_path / "err").read_text()[-2000:]
-    report = json.loads((tmp_path / "out").read_text())
+    assert process.returncode in (0, 1), (folder / "err").read_text()[-2000:]
+    report = json.loads((folder / "out").read_text())
     assert report["summary"]["profiles"] == 1
-    assert used.ru_utime + used.ru_stime < CPU_S + FINDING_S * len(report["diagnostics"])
-    assert int(peak.read_text()) < MEMORY_MB << 10
+    return Answer(len(report["diagnostics"]), used.ru_utime + used.ru_stime, int((folder / "peak").read_text()))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_it_is_answered_in_bounds(tmp_path: Path, name: str) -> None:
+    profile = tmp_path / "profile.yaml"
+    HOSTILE[name](profile)
+    answers: list[Answer] = []
+
+    def cpu_s() -> float:
+        answers.append(answer(profile))
+        return answers[-1].cpu_s - FINDING_S * answers[-1].findings
+
+    assert at_best(cpu_s, CPU_S) <= CPU_S
+    assert answers[-1].memory_kib < MEMORY_MB << 10

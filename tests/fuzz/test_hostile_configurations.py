@@ -45,7 +45,9 @@ def read(text: str) -> None:
             assert problem.path in ("", "omnicfg.toml")
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, derandomize=True
+)
 @given(st.lists(PARTS, max_size=40).map("".join))
 @example("[tool.omnicfg]\n[[rules]]\n")
 @example("paths = [[]]\n")
@@ -56,7 +58,9 @@ def test_any_parts(folder: Path, text: str) -> None:
     read(text)
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, derandomize=True
+)
 @given(st.data())
 def test_a_valid_one_with_something_else_in_it(folder: Path, data: Any) -> None:
     start = data.draw(st.integers(0, len(VALID)))
@@ -72,7 +76,9 @@ JSON = st.recursive(
 ENTRY = {"code": "OC101", "path": "a.yaml", "where": "x", "stage_id": None, "count": 1, "message": "m"}
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, derandomize=True
+)
 @given(st.sampled_from([*ENTRY, "version", "findings", "more"]), JSON)
 def test_a_baseline_with_any_value_anywhere(folder: Path, name: str, value: Any) -> None:
     data: dict[str, Any] = {"version": 1, "findings": [dict(ENTRY)]}

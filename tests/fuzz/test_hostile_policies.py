@@ -140,7 +140,7 @@ def test_expressions_of_any_words(tmp_path: Path) -> None:
         lines = [f"  - {{id: T{each}, message: m, deny: {json.dumps(made[each])}}}\n" for each in kept]
         path.write_text("policies:\n" + "".join(lines))
         try:
-            with time_limit(60), Policies([path]) as policies:
+            with time_limit(), Policies([path]) as policies:
                 outcomes = policies.outcomes(plan, "0.32.0")
         except PolicyError as error:
             for diagnostic in error.diagnostics:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from omnicfg.findings.review import Report
 from omnicfg.report.text import render_diagnostics, render_errors, render_summary
 from omnicfg.tree import Mark
 from tests.conftest import WriteProfile
+from tests.patience import in_cpu_s
 
 MESSAGE = "unknown key `max_num_seq` in stage 0"
 
@@ -180,7 +180,4 @@ def test_a_long_line_with_thousands_of_findings_takes_no_time(profile_file: Writ
     keys = ", ".join(f"k{number}: 1" for number in range(2000))
     path = profile_file("{" + keys + "}\n")
     found = [finding(path, 1, column, column + 2) for column in range(2, 20000, 10)]
-    started = time.process_time()
-    text = render_diagnostics(found)
-    assert time.process_time() - started < 3
-    assert "k1000: 1" in text
+    assert "k1000: 1" in in_cpu_s(3, lambda: render_diagnostics(found))
