@@ -7,9 +7,11 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from omnicfg.engine import transport
 from omnicfg.engine.transport import (
     Finished,
     Payload,
@@ -18,17 +20,20 @@ from omnicfg.engine.transport import (
     RowReceiver,
     Rows,
     RowSender,
+    Slot,
     TransportError,
     rows_message,
 )
+from tests.patience import PATIENCE_S, until
 
 LAYOUT = RowLayout(("layer 2", "final"), width=4, dtype="float32", itemsize=4)
 TOKEN = LAYOUT.token_bytes
+CAPACITY = 16 * 64
 
 
 @pytest.fixture
 def sender(tmp_path: Path) -> Iterator[RowSender]:
-    sender = RowSender(tmp_path / "rows.sock", LAYOUT, capacity=16 * 64, stall_seconds=0.5)
+    sender = RowSender(tmp_path / "rows.sock", LAYOUT, CAPACITY, stall_seconds=PATIENCE_S)
     yield sender
     sender.close()
 
@@ -91,27 +96,46 @@ def test_a_slow_consumer_is_waited_for(sender: RowSender) -> None:
         assert taken == list(range(50))
 
 
-def test_a_consumer_that_stands_still_is_disconnected(sender: RowSender) -> None:
+def test_a_consumer_that_stands_still_is_disconnected(tmp_path: Path) -> None:
+    sender = RowSender(tmp_path / "rows.sock", LAYOUT, CAPACITY, stall_seconds=0.5)
     receiver = RowReceiver(sender.path)
     began = time.monotonic()
-    while send(sender, "a", 0, 8, fill=1):
-        assert time.monotonic() - began < 10
-    assert 0.4 < time.monotonic() - began < 5
+    assert send(sender, "a", 0, CAPACITY // TOKEN, fill=1)
+    assert not send(sender, "a", CAPACITY // TOKEN, 1, fill=1)
+    assert time.monotonic() - began > 0.5
     assert not sender.connected
     while receiver.receive():  # what was sent can still be read, then comes the end
         pass
     receiver.close()
+    sender.close()
 
 
-def test_a_consumer_that_waits_for_a_long_step_is_not_to_blame(sender: RowSender) -> None:
+def test_a_consumer_that_waits_for_a_long_step_is_not_to_blame(
+    sender: RowSender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The step takes ten times as long as a consumer may stand still, by a clock that is moved on."""
+    moved_s, reads = 0.0, 0
+
+    def clock() -> float:
+        nonlocal reads
+        reads += 1
+        return time.monotonic() + moved_s
+
+    monkeypatch.setattr(transport, "time", SimpleNamespace(monotonic=clock, sleep=time.sleep))
     with RowReceiver(sender.path) as receiver:
         slot = sender.reserve(sender.capacity)  # reserved by a step that takes its time, not yet published
-        later = threading.Timer(1.2, lambda: sender.publish(rows_message([("a", None, 0, 1)]), slot))
-        later.start()
-        consumer = threading.Thread(target=lambda: [receiver.receive(), receiver.receive(timeout=1.0)])
-        consumer.start()
-        assert sender.reserve(TOKEN) is not None
-        consumer.join()
+        slots: list[Slot | None] = []
+        next_step = threading.Thread(target=lambda: slots.append(sender.reserve(TOKEN)))
+        before = reads
+        next_step.start()
+        until(lambda: reads > before)  # it waits
+        moved_s, before = 10 * sender.stall_seconds, reads
+        until(lambda: reads > before)  # it has seen how much time has passed
+        assert sender.publish(rows_message([("a", None, 0, 1)]), slot)
+        assert receiver.receive()
+        assert receiver.receive(timeout=0.01) == []  # gives the room back
+        next_step.join()
+        assert slots != [None]
 
 
 def test_a_consumer_that_is_connected_misses_nothing(sender: RowSender, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,15 +158,13 @@ def test_a_consumer_that_is_connected_misses_nothing(sender: RowSender, monkeypa
 def test_without_a_consumer_nothing_is_reserved(sender: RowSender) -> None:
     assert sender.reserve(TOKEN) is None
     RowReceiver(sender.path).close()
-    while sender.connected:
-        time.sleep(0.001)
+    until(lambda: not sender.connected)
     assert sender.reserve(TOKEN) is None
 
 
 def test_a_consumer_that_dies_frees_the_ring_for_the_next(sender: RowSender) -> None:
     RowReceiver(sender.path).close()
-    while sender.connected:
-        time.sleep(0.001)
+    until(lambda: not sender.connected)
     with RowReceiver(sender.path) as receiver:
         for turn in range(40):
             assert send(sender, "b", turn, 8, fill=turn)
@@ -155,8 +177,7 @@ def test_a_slot_of_a_consumer_that_is_gone_is_not_published_to_the_next(sender: 
     receiver = RowReceiver(sender.path)
     slot = sender.reserve(TOKEN)
     receiver.close()
-    while sender.connected:
-        time.sleep(0.001)
+    until(lambda: not sender.connected)
     with RowReceiver(sender.path) as receiver:
         assert not sender.publish(rows_message([("a", None, 0, 1)]), slot)
         assert receiver.receive(timeout=0.05) == []
