@@ -28,6 +28,7 @@ from omnicfg.engine.transport import (
     rows_message,
 )
 from omnicfg.engine.worker import Job, Worker
+from tests.patience import PATIENCE_S, until
 
 np = pytest.importorskip("numpy")
 
@@ -131,7 +132,7 @@ class Rig:
         self.event("opened")
 
     def event(self, name: str) -> dict[str, Any]:
-        while (event := self.events.get(timeout=60))["event"] != name:
+        while (event := self.events.get(timeout=PATIENCE_S))["event"] != name:
             pass
         return event
 
@@ -149,7 +150,7 @@ class Rig:
         """The next messages: rows as lists, ends as they are."""
         found: list[tuple[str, Any]] = []
         assert self.receiver is not None
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_S
         while len(found) < count and time.monotonic() < deadline:
             found += [(str(message.key), _shown(message)) for message in self.receiver.receive(0.1) or []]
         return found
@@ -157,7 +158,7 @@ class Rig:
     def close(self) -> None:
         self.front.shutdown(socket.SHUT_RDWR)
         self.front.close()
-        self.thread.join(60)
+        self.thread.join(PATIENCE_S)
         if self.receiver is not None:
             self.receiver.close()
         self.sender.close()
@@ -252,8 +253,7 @@ def test_rows_that_are_to_be_kept_are_told_at_the_end(rig: Rig) -> None:
     assert rig.event("kept")["rows"] == [[2, 4], [6, 8]]
     rig.send("b", 0, [[1, 2]])
     rig.end("b", 1)
-    while ("b", (1, "stop 1")) not in rig.received(1):
-        pass
+    until(lambda: ("b", (1, "stop 1")) in rig.received(1))
     assert all(event["event"] != "kept" for event in list(rig.events.queue)), "another stage keeps those"
 
 
@@ -270,13 +270,12 @@ def test_a_new_process_before_it_is_found(rig: Rig, tmp_path: Path) -> None:
 def test_it_reports_while_it_has_nothing_to_do(rig: Rig) -> None:
     rig.open("a")
     rig.send("a", 0, [[1, 1], [2, 2]])
-    beats = [rig.event("beat") for _ in range(2)]
-    assert {"steps": 1, "frames": 2, "open": 1}.items() <= beats[-1].items()
+    until(lambda: {"steps": 1, "frames": 2, "open": 1}.items() <= rig.event("beat").items())
 
 
 def test_it_ends_with_its_front(rig: Rig) -> None:
     rig.front.shutdown(socket.SHUT_RDWR)
-    rig.thread.join(60)
+    rig.thread.join(PATIENCE_S)
     assert not rig.thread.is_alive()
     assert not rig.sender.path.with_name("out").exists(), "no socket is left"
 
