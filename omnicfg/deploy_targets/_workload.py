@@ -29,6 +29,8 @@ SHARED_MEMORY_GIB: Final = 8
 HEALTH: Final = "/health"
 """200 while the engine lives, 503 when it has died, nothing before it is up (vllm-omni 0.30.0,
 ``entrypoints/openai/api_server.py``; vLLM's own server has the same)."""
+PROBE_S: Final = 10
+"""How often it is asked whether it lives."""
 START_S: Final = 3600
 """How long a server may take to come up: the first start downloads the model."""
 DRAIN_S: Final = 60

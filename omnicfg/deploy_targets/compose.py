@@ -10,24 +10,24 @@ from omnicfg.deploy_targets._secrets import variables
 from omnicfg.deploy_targets._workload import (
     DRAIN_S,
     HEALTH,
+    PROBE_S,
     PROFILE_PATH,
     SHARED_MEMORY_GIB,
     START_S,
     Workload,
 )
-from omnicfg.deploy_targets._yaml import Literal, Remark, comment, document
 from omnicfg.errors import UsageError
+from omnicfg.report.yaml import Literal, Remark, comment, dumps
 
 SERVES: Final = True
 
 _ADDRESS: Final = "PUBLISH_ADDRESS"
-_PROBE_S: Final = 10
 
 
 def render(workload: Workload) -> str:
     """One service. Raises :class:`UsageError` for a platform whose devices a container is given in no general way."""
     about = "\n".join(_about(workload))
-    return comment(about) + document(
+    return comment(about) + dumps(
         {
             "name": workload.name,
             "services": {"server": _service(workload)},
@@ -68,8 +68,8 @@ def _service(workload: Workload) -> dict[str, Any]:
         "healthcheck": {
             "test": ["CMD", "python3", "-c", _probe(workload.port)],
             "start_period": f"{START_S}s",
-            "interval": f"{_PROBE_S}s",
-            "timeout": f"{_PROBE_S}s",
+            "interval": f"{PROBE_S}s",
+            "timeout": f"{PROBE_S}s",
             "retries": 3,
         },
     }

@@ -10,12 +10,13 @@ from omnicfg.deploy_targets._secrets import variables
 from omnicfg.deploy_targets._workload import (
     DRAIN_S,
     HEALTH,
+    PROBE_S,
     PROFILE_PATH,
     SHARED_MEMORY_GIB,
     START_S,
     Workload,
 )
-from omnicfg.deploy_targets._yaml import Literal, Remark, comment, document
+from omnicfg.report.yaml import Literal, Remark, comment, dumps
 
 SERVES: Final = True
 
@@ -28,7 +29,6 @@ _RESOURCES: Final = {
 }
 """What the vendors' device plugins call a device, by their documentation (with Intel's older driver ``i915``)."""
 _CLAIM_GIB: Final = 200
-_PROBE_S: Final = 10
 _GROUP: Final = 10001
 
 
@@ -37,7 +37,7 @@ def render(workload: Workload) -> str:
     documents = [_config_map(workload), _deployment(workload), _service(workload)]
     if workload.downloads:
         documents.insert(1, _claim(workload))
-    return comment("\n".join(_about(workload))) + "---\n".join(map(document, documents))
+    return comment("\n".join(_about(workload))) + "---\n".join(map(dumps, documents))
 
 
 def _about(workload: Workload) -> Iterator[str]:
@@ -116,7 +116,7 @@ def _pod(workload: Workload) -> dict[str, Any]:
 
 def _container(workload: Workload) -> dict[str, Any]:
     resource = {_RESOURCES[workload.platform]: len(workload.devices)}
-    probe = {"httpGet": {"path": HEALTH, "port": "http"}, "periodSeconds": _PROBE_S, "timeoutSeconds": _PROBE_S // 2}
+    probe = {"httpGet": {"path": HEALTH, "port": "http"}, "periodSeconds": PROBE_S, "timeoutSeconds": PROBE_S // 2}
     return {
         "name": "server",
         "image": workload.image,
@@ -130,7 +130,7 @@ def _container(workload: Workload) -> dict[str, Any]:
         Remark(f"The profile's devices are {', '.join(map(str, range(len(workload.devices))))} in the pod."): None,
         "resources": {"requests": resource, "limits": resource},
         Remark(f"The model may take {START_S // 60} minutes to be downloaded and loaded."): None,
-        "startupProbe": {**probe, "failureThreshold": START_S // _PROBE_S},
+        "startupProbe": {**probe, "failureThreshold": START_S // PROBE_S},
         "readinessProbe": {**probe, "failureThreshold": 1},
         "livenessProbe": {**probe, "failureThreshold": 3},
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from omnicfg.deploy_targets._workload import Workload
-from omnicfg.deploy_targets._yaml import comment
+from omnicfg.report.yaml import comment
 
 SERVES: Final = False
 

@@ -8,9 +8,23 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from omnicfg.passes.read import read_scalar
+from omnicfg.report.terminal import one_line, wrap
 
 _PLAIN: Final = r"(?a:[A-Za-z_./][\w./+-]*(?: [\w./+-]+)*)\Z"
 _ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+_WIDTH: Final = 110  # of a remark
+
+
+class Remark(str):
+    """As a key: a comment above the next key; its value is nothing."""
+
+    __slots__ = ()
+
+
+class Literal(str):
+    """A text that is written as a block, line by line. Its lines end with a newline, and begin with no space."""
+
+    __slots__ = ()
 
 
 def dumps(value: Any) -> str:
@@ -20,6 +34,11 @@ def dumps(value: Any) -> str:
     if isinstance(value, list) and value and not _is_flat(value):
         return "".join(f"{line}\n" for line in _list(value))
     return f"{inline(value)}\n"
+
+
+def comment(text: str) -> str:
+    """A text as comments, line by line."""
+    return "".join(f"# {one_line(line)}\n" for line in text.split("\n"))
 
 
 def inline(value: Any) -> str:
@@ -76,8 +95,14 @@ def _is_flat(value: list[Any]) -> bool:
 
 def _mapping(value: dict[Any, Any]) -> Iterator[str]:
     for key, child in value.items():
+        if isinstance(key, Remark):
+            yield from (f"# {line}" for line in wrap(one_line(key), _WIDTH))
+            continue
         name = scalar(key)
-        if isinstance(child, dict) and child:
+        if isinstance(child, Literal):
+            yield f"{name}: |"
+            yield from (f"  {line}" for line in child.removesuffix("\n").split("\n"))
+        elif isinstance(child, dict) and child:
             yield f"{name}:"
             yield from (f"  {line}" for line in _mapping(child))
         elif isinstance(child, list) and child and not _is_flat(child):
