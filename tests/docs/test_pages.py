@@ -97,6 +97,18 @@ def test_files_of_the_repository_that_a_page_names_are_there(path: Path) -> None
     assert sorted(name for name in named if not (ROOT / name).exists()) == []
 
 
+def test_the_reference_lists_every_schema() -> None:
+    listed = links((ROOT / "docs" / "reference.md").read_text(encoding="utf-8"))
+    assert {f"../schemas/{path.name}" for path in ROOT.glob("schemas/*.schema.json")} <= set(listed)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=page_id)
+def test_jobs_read_nothing_outside_of_their_checkout(path: Path) -> None:
+    jobs = re.findall(r"^```yaml.*?^```", path.read_text(encoding="utf-8"), flags=re.S | re.M)
+    asked = [line for job in jobs for line in job.splitlines() if re.search(r'omnicfg"? (validate|diff|report) ', line)]
+    assert [line for line in asked if "--root ." not in line] == []
+
+
 def links(page: str) -> list[str]:
     """The targets within the repository, outside of code."""
     prose = re.sub(r"```.*?```|`[^`\n]*`", "", page, flags=re.S)
