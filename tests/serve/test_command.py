@@ -20,9 +20,10 @@ CPU = machine.Machine(machine.Vllm("0.32.0", cpu=True), None, (), ())
 
 @pytest.fixture(autouse=True)
 def cpu_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine with vLLM's CPU build, on which nothing can be started or made."""
+    """A machine with vLLM's CPU build and no hub, on which nothing can be started or made."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(machine, "this_machine", lambda: CPU)
+    monkeypatch.setattr("omnicfg.serve.hub.config_directory", lambda model: None)
     monkeypatch.setattr("omnicfg.serve.preflight.broken_companions", list)
     monkeypatch.setattr("omnicfg.serve.preflight.plugin_problems", list)
     monkeypatch.setattr(models, "materialize", lambda model: pytest.fail("a model was made"))

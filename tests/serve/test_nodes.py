@@ -172,7 +172,8 @@ def test_vllm_omni_has_no_such_nodes() -> None:
     assert any("only the bundled engine" in refusal.message for refusal in vllm_omni.refusals(asked))
 
 
-def test_the_command_refuses_before_anything_is_started() -> None:
+def test_the_command_refuses_before_anything_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("omnicfg.serve.hub.config_directory", lambda model: None)
     words = ["serve", "qwen3_omni_moe", "--model", "a/b", "--headless", "--dry-run", "--set", "stages.0.node_rank=3"]
     with pytest.raises(OmnicfgError, match="`node_rank: 3` of 1 node"):
         run(words)
