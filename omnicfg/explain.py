@@ -20,6 +20,7 @@ from omnicfg.tree import Mapping as Tree
 Role = Literal["wins", "source", "lost"]
 
 _SPELLINGS: Final = ("engine_args", "engine_extras", "extras", "runtime")  # blocks that a key of a stage may name
+_SOURCES: Final = ("base_config", "platforms")  # keys of a profile that a plan does not have
 _DERIVED: Final = ("derived from", "read as")  # reasons of a value that was made from another, not set over it
 
 
@@ -145,6 +146,11 @@ def _check_exists(plan: Plan, stage: StagePlan | None, route: tuple[str, ...], v
 
 
 def _refuse_wide(plan: Plan, route: tuple[str, ...], of_stages: frozenset[str]) -> NoReturn:
+    if route[0] in _SOURCES:
+        raise UsageError(
+            f"`{route[0]}` says where values come from, and has none in the end",
+            "Ask for a value, such as `stages.0.max_num_seqs`; `--platform` says on which platform.",
+        )
     schema, parent = deploy_schema(), ".".join(route[:-1])
     names = [*schema.deploy_fields] if len(route) == 1 else _below(plan.deploy, route)
     hint = did_you_mean(route[-1], names)

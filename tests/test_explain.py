@@ -108,6 +108,8 @@ def test_keys_may_name_any_value(key: str, value: object) -> None:
         ("stages.0.max_num_seq", "a stage has no setting `max_num_seq`", "Did you mean `max_num_seqs`?"),
         ("async_chunks", "a profile has no setting `async_chunks`", "Did you mean `async_chunk`?"),
         ("max_num_seqs", "a profile has no setting `max_num_seqs`", "`stages.0.max_num_seqs`"),
+        ("platforms.npu.stages", "`platforms` says where values come from", "`--platform` says on which platform"),
+        ("base_config", "`base_config` says where values come from", "Ask for a value"),
         ("stage.0.max_num_seqs", "`stage.0` has no setting", "Write it like `stages.0.max_num_seqs`."),
         ("stages[0].max_num_seqs", "`stages[0]` has no setting", "Write it like `stages.0.max_num_seqs`."),
         ("duplex_session.max_session", "`duplex_session` has no setting", "Did you mean `max_sessions`?"),
