@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from omnicfg.bench import consumer as module
 from omnicfg.bench.consumer import Consumer
 from omnicfg.engine.transport import RowLayout, RowSender, rows_message
+from tests.patience import until
 
 LAYOUT = RowLayout(("final",), 4, "float32", 4)
 
@@ -25,9 +25,7 @@ def test_payloads_and_bytes_are_counted(tmp_path: Path, monkeypatch: pytest.Monk
     sender = RowSender(tmp_path / "rows.sock", LAYOUT, 4096)
     try:
         with Consumer(sender.path) as consumer:
-            deadline = time.monotonic() + 30
-            while not sender.connected and time.monotonic() < deadline:
-                time.sleep(0.02)
+            until(lambda: sender.connected)
             send(sender, "a", 3)
             before = {"complete": 0, "incomplete": 0, "bytes": 0}
             assert consumer.since(before, 1) == {"complete": 1, "incomplete": 0, "bytes": 48}
