@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -90,21 +90,23 @@ class Processes:
             hanging.cancel()
         if not self._stopping:
             how = hanging.result() if hanging.done() and not hanging.cancelled() else None
-            self._desk.fail_all(f"stage 0 {how or 'has died'}")
-            self._fatal(f"stage 0 {how or f'ended by itself (status {status})'}")
+            stage = f"stage 0{_place(self._setup.thinker_env)}"
+            self._desk.fail_all(f"{stage} {how or 'has died'}")
+            self._fatal(f"{stage} {how or f'ended by itself (status {status})'}")
 
     async def _keep(self, job: Job, link: Link, environment: dict[str, str]) -> None:
         """One stage, for as long as the front is there."""
         failures = 0
+        stage = f"stage {job.stage} ({job.name}){_place(environment)}"
         while True:
             started = time.monotonic()
             why = await self._live(job, link, environment)
-            self._desk.fail_all(f"stage {job.stage} ({job.name}) {why}")
+            self._desk.fail_all(f"{stage} {why}")
             failures = 1 if time.monotonic() - started > _STEADY_S else failures + 1
             if failures > self._setup.restarts:
-                self._fatal(f"stage {job.stage} ({job.name}) {why}, {failures} times in a row")
+                self._fatal(f"{stage} {why}, {failures} times in a row")
                 return
-            say(f"stage {job.stage} ({job.name}) {why}; starting it again")
+            say(f"{stage} {why}; starting it again")
             self._metrics.restarts.labels(job.name).inc()
             await asyncio.sleep(_PAUSE_S * failures)
 
@@ -133,6 +135,12 @@ class Processes:
             await process.wait()
             ended.cancel()
             link.writer, link.connected = None, False
+
+
+def _place(environment: Mapping[str, str]) -> str:
+    """Where a stage runs, in words: the first of the devices that it sees; behind it may stand those of others."""
+    device = environment.get("CUDA_VISIBLE_DEVICES", "").partition(",")[0]
+    return f" on device {device}" if device else ""
 
 
 class _Silence:

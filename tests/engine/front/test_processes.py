@@ -200,6 +200,26 @@ def test_the_first_stage_that_hangs_is_ended_and_fatal(tmp_path: Path) -> None:
     asyncio.run(test())
 
 
+def test_what_dies_is_told_with_the_device_that_it_ran_on(tmp_path: Path) -> None:
+    async def test() -> None:
+        environments = ({"CUDA_VISIBLE_DEVICES": "1,0"}, {"CUDA_VISIBLE_DEVICES": "GPU-5a"})
+        thinker = {"CUDA_VISIBLE_DEVICES": "0"}
+        async with started(tmp_path, environments=environments, thinker_env=thinker, restarts=2) as rig:
+            events = await rig.open_speech()
+            rig.make("talker", "dying")
+            assert await events.get() == Failure("stage 1 (talker) on device 1 died (status 7)")
+            rig.stop_making("talker", "dying")
+            rig.make("code2wav", "dying")
+            await until_so(lambda: rig.fatal)
+            assert rig.fatal == ["stage 2 (code2wav) on device GPU-5a died (status 7), 3 times in a row"]
+            assert rig.processes._thinker is not None
+            rig.processes._thinker.kill()
+            await until_so(lambda: len(rig.fatal) > 1)
+            assert rig.fatal[1] == "stage 0 on device 0 ended by itself (status -9)"
+
+    asyncio.run(test())
+
+
 def test_stopping_ends_everything(tmp_path: Path) -> None:
     async def test() -> None:
         async with started(tmp_path) as rig:
