@@ -9,6 +9,7 @@ from typing import Any, Final
 from omnicfg.bench.report import RUNNING, memory_of
 from omnicfg.report.table import render_markdown, render_table
 from omnicfg.report.terminal import Style
+from omnicfg.wording import counted
 
 _TIMES: Final = ("ttft", "tpot", "ttfp")
 
@@ -76,7 +77,7 @@ def _row(load: Mapping[str, Any], baseline: str, arm: str) -> list[str]:
 
 def _notes(ours: Mapping[str, Any], base: Mapping[str, Any] | None) -> Iterator[str]:
     rounds = min(ours["rounds"], base["rounds"]) if base else ours["rounds"]
-    yield f"{rounds} round{'' if rounds == 1 else 's'}"
+    yield counted(rounds, "round")
     if ours["real_time_factor"] is not None:
         yield f"real-time factor {ours['real_time_factor']:.3f}"
     errors = ours["errors"] + (base["errors"] if base and base is not ours else 0)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from omnicfg.findings.review import Report
+from omnicfg.wording import counted
 
 if TYPE_CHECKING:
     from omnicfg.findings.baseline import Baseline
@@ -39,7 +40,7 @@ def tell_stale(report: Report, baseline: Baseline | None) -> None:
     from omnicfg.report.terminal import printable
 
     count = sum(number for _, number in report.stale)
-    entries = f"{count} finding{'s' if count > 1 else ''} of {printable(str(baseline.file))}"
+    entries = f"{counted(count, 'finding')} of {printable(str(baseline.file))}"
     lines = [f"note: {entries} {'are' if count > 1 else 'is'} there no more; `--write-baseline` makes it current:"]
     lines += [printable(f"  {entry.path}: {entry.code} {entry.where}") for entry, _ in report.stale[:_SHOWN]]
     lines += [f"  and {len(report.stale) - _SHOWN} more"] if len(report.stale) > _SHOWN else []

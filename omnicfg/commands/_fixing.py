@@ -11,6 +11,7 @@ from omnicfg.commands._outputs import Output
 from omnicfg.errors import UsageError
 from omnicfg.findings.review import Report
 from omnicfg.parser import Option
+from omnicfg.wording import counted
 
 if TYPE_CHECKING:
     from omnicfg.fixes.fix import Mended
@@ -54,15 +55,11 @@ def shown(review: Callable[[], Report], files: Iterable[Path], unsafe: bool) -> 
 def _tell(mended: Mended, what: str) -> None:
     from omnicfg.report.terminal import printable
 
-    where = f" in {_count(len(mended.changes), 'file')}" if mended.findings else ""
-    lines = [f"{_count(mended.findings, 'finding')} {what}{where}."]
+    where = f" in {counted(len(mended.changes), 'file')}" if mended.findings else ""
+    lines = [f"{counted(mended.findings, 'finding') if mended.findings else 'No findings'} {what}{where}."]
     if mended.unsafe:
         lines.append(f"{mended.unsafe} more can be fixed with `--unsafe-fixes`, which changes what runs.")
     for file, findings in sorted(mended.elsewhere.items()):
-        left = f"{_count(findings, 'finding')} with a fix left"
+        left = f"{counted(findings, 'finding')} with a fix left"
         lines.append(f"{printable(file)} is not among the files that are named: {left}.")
     print("\n".join(lines), file=sys.stderr)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number or 'No'} {what}{'' if number == 1 else 's'}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from omnicfg.errors import UsageError
 from omnicfg.parser import Argument, Option
+from omnicfg.wording import counted
 
 if TYPE_CHECKING:
     from omnicfg.policy.examples import Trial
@@ -78,5 +79,5 @@ def _lines(policies: Sequence[Policy], tried: Sequence[Trial]) -> Iterator[str]:
             told = "" if trial.problem is None else f": {trial.problem}"
             yield f"{word} {policy.id} {example.expected}: {shown} on {example.platform}{told}"
     wrong = sum(trial.problem is not None for trial in tried)
-    counted = f"{len(tried)} example{'' if len(tried) == 1 else 's'} of {len(policies)} polic"
-    yield f"{counted}{'y' if len(policies) == 1 else 'ies'}, {wrong or 'none'} wrong."
+    of = f"{len(policies)} {'policy' if len(policies) == 1 else 'policies'}"
+    yield f"{counted(len(tried), 'example')} of {of}, {wrong or 'none'} wrong."

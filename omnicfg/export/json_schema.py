@@ -17,7 +17,7 @@ import argparse
 import functools
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +34,7 @@ from omnicfg.export.settings_schema import settings_schema
 from omnicfg.export.simulation_schema import simulation_schema
 from omnicfg.export.vllm_types import Type
 from omnicfg.findings.baseline import VERSION
+from omnicfg.wording import listed
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _UNSET: Final = "Unset, in vLLM "
@@ -142,7 +143,7 @@ def _platform() -> dict[str, Schema]:
 def _connector() -> dict[str, Schema]:
     schema, readers = deploy_schema(), load_json(_DEPLOY)["connector_extra_keys"]
     known = {"anyOf": [{"enum": sorted(schema.connector_classes)}, {"type": "string"}]}
-    extra = {name: {"description": "Read by " + _listed(files) + "."} for name, files in sorted(readers.items())}
+    extra = {name: {"description": "Read by " + listed(files) + "."} for name, files in sorted(readers.items())}
     return _described({"name": known, "extra": _nullable(_open(extra))}, words.CONNECTOR)
 
 
@@ -247,7 +248,7 @@ def _owners(name: str) -> str:
         return f"An engine arg of vLLM {DEFAULT_VLLM}: the bundled engine takes it, vllm-omni {VLLM_OMNI} does not."
     if set(owners) == set(deploy_schema().owners):
         return "For all stages."
-    return f"For {'LLM' if set(owners) == set(_LLM) else _listed(owners)} stages."
+    return f"For {'LLM' if set(owners) == set(_LLM) else listed(owners)} stages."
 
 
 def _declared(name: str) -> str:
@@ -401,11 +402,6 @@ def _table(name: str) -> Mapping[str, Mapping[str, Any]]:
 def _default(value: Any) -> Schema:
     """A default that says something: null and empty blocks go without saying."""
     return {} if value is None or value in ({}, []) else {"default": value}
-
-
-def _listed(names: Iterable[str]) -> str:
-    first, *rest = names
-    return first if not rest else f"{', '.join([first, *rest[:-1]])} and {rest[-1]}"
 
 
 def _described(properties: Mapping[str, Schema], texts: Mapping[str, str]) -> dict[str, Schema]:

@@ -247,8 +247,3 @@ def about_suppressions() -> frozenset[str]:
     from omnicfg.rule import rule_modules, rule_of
 
     return frozenset(rule_of(module).code for module in rule_modules() if hasattr(module, "check_suppression"))
-
-
-def listed(words: Sequence[str]) -> str:
-    """Words in a sentence: ``a``, ``a and b``, ``a, b and c``."""
-    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)

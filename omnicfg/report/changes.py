@@ -54,9 +54,13 @@ def render_git_diff(found: GitDiff, platforms: Sequence[str], style: Style, widt
 
 def summary(found: GitDiff) -> str:
     """How many profiles differ, in one sentence."""
+    return f"{differing(found)} from {printable(f'{found.before} to {found.after}')}."
+
+
+def differing(found: GitDiff) -> str:
+    """``No profile differs``, ``1 profile differs``, ``2 profiles differ``."""
     count = len(found.profiles)
-    states = f"{found.before} to {found.after}"
-    return f"{count} profile{'' if count == 1 else 's'} differ{'s' if count == 1 else ''} from {printable(states)}."
+    return f"{count} profiles differ" if count > 1 else f"{count or 'No'} profile differs"
 
 
 def _note(each: ProfileDiff) -> str:

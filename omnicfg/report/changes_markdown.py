@@ -13,9 +13,11 @@ from typing import Final, NamedTuple
 from omnicfg.diagnostics import Diagnostic
 from omnicfg.differences.comparison import Comparison, Grouped, Refused
 from omnicfg.differences.gitdiff import GitDiff, ProfileDiff
+from omnicfg.report.changes import differing
 from omnicfg.report.terminal import printable
 from omnicfg.report.yaml import inline
 from omnicfg.tree import Mark
+from omnicfg.wording import counted
 
 MAX_COMMENT: Final = 65_536  # characters of a comment on GitHub
 MARKER: Final = "<!-- omnicfg diff -->"  # by which a workflow finds its earlier comment
@@ -82,16 +84,14 @@ def _names(given: Sequence[str], platforms: Sequence[str]) -> str:
 
 
 def _headline(found: GitDiff, rows: Sequence[_Row], platforms: Sequence[str]) -> str:
-    count = len(found.profiles)
-    differ = "1 profile differs" if count == 1 else f"{count or 'No'} profile{'s differ' if count else ' differs'}"
-    parts = [f"**{differ} from {code(found.before)} to {code(found.after)}**"]
+    parts = [f"**{differing(found)} from {code(found.before)} to {code(found.after)}**"]
     inherited = sum(bool(each.inherited_from) for each in found.profiles)
     broken = sum(each.status == "broken" for each in found.profiles)
     parts += [f"{inherited} by inheritance alone"] if inherited else []
     parts += [f"{broken} no longer compile{'s' if broken == 1 else ''}"] if broken else []
     for verdict in ("refused", "broken", "unvalidated"):
-        counted = sum(row.grouped.known.verdict == verdict for row in rows)
-        parts += [f"{counted} new value{'' if counted == 1 else 's'} {verdict}"] if counted else []
+        count = sum(row.grouped.known.verdict == verdict for row in rows)
+        parts += [f"{counted(count, 'new value')} {verdict}"] if count else []
     return f"{'; '.join(parts)} (looked at on {', '.join(platforms)})."
 
 

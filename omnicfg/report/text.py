@@ -12,6 +12,7 @@ from omnicfg.errors import OmnicfgError
 from omnicfg.report.source import Line, Sources
 from omnicfg.report.terminal import TAB, Style, cells, has_colour, one_line, printable, width_of, wrap
 from omnicfg.secrets import without_passwords
+from omnicfg.wording import counted
 
 if TYPE_CHECKING:
     from omnicfg.findings.review import Report
@@ -38,12 +39,11 @@ def render_summary(report: Report) -> str:
     if not count:
         return "No profiles found: no YAML file there looks like one.\n"
     counts = summarize(report.findings)
-    found = [f"{number} {name}{'s' if number > 1 else ''}" for name, number in counts.items() if number]
+    found = [counted(number, name) for name, number in counts.items() if number]
     left_out = [f"{report.suppressed} suppressed"] if report.suppressed else []
     left_out += [f"{report.baselined} in the baseline"] if report.baselined else []
     left_out += [f"{report.fixable} can be fixed with `--fix`"] if report.fixable else []
-    where = f"{count} profile{'' if count == 1 else 's'}"
-    return "; ".join([f"{', '.join(found) or 'No findings'} in {where}", *left_out]) + ".\n"
+    return "; ".join([f"{', '.join(found) or 'No findings'} in {counted(count, 'profile')}", *left_out]) + ".\n"
 
 
 def render_errors(error: OmnicfgError) -> str:

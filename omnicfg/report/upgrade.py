@@ -11,6 +11,7 @@ from omnicfg.report.terminal import Style, paragraph
 from omnicfg.report.yaml import inline
 from omnicfg.secrets import redacted
 from omnicfg.upgrade import KINDS, Effect, Upgrade
+from omnicfg.wording import counted
 
 _SHOWN: Final = 3  # places of one effect that a terminal lists
 _LISTED: Final = 20  # and a comment
@@ -73,7 +74,7 @@ def _cut(parts: Sequence[str]) -> str:
 
 def _headline(found: Upgrade) -> str:
     concerned = sum(bool(each.effects) for each in found.profiles)
-    profiles = f"{concerned} of {found.checked} profile{'' if found.checked == 1 else 's'}"
+    profiles = f"{concerned} of {counted(found.checked, 'profile')}"
     return f"{found.product} {found.before} to {found.after}: something changes for {profiles}."
 
 

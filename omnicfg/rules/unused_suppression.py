@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from omnicfg.diagnostics import Edit, Fix, Severity
-from omnicfg.findings.suppressions import Judged, Suppression, listed
+from omnicfg.findings.suppressions import Judged, Suppression
 from omnicfg.rule import Finding, Rule
+from omnicfg.wording import listed
 
 RULE = Rule(
     code="OC904",

@@ -110,7 +110,7 @@ def test_git_in_json_and_markdown(run: Run, repo: Repo) -> None:
 
 def test_git_without_a_difference(run: Run, repo: Repo) -> None:
     result = run("diff", "--git", "HEAD")
-    assert (result.code, result.out) == (0, "0 profiles differ from HEAD to the working tree.\n")
+    assert (result.code, result.out) == (0, "No profile differs from HEAD to the working tree.\n")
 
 
 def test_git_takes_a_second_word_for_what_it_is(run: Run, repo: Repo) -> None:

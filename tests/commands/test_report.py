@@ -39,7 +39,7 @@ def test_the_file_holds_values_and_findings(run: Run, profile_file: WriteProfile
     assert result.err == f"1 error in 1 profile; 1 can be fixed with `--fix`. Written to {out}.\n"
     page = out.read_text(encoding="utf-8")
     assert page.startswith('<!doctype html>\n<html lang="en">')
-    assert "unknown key `max_num_seq` in stage 0" in body_of(page)
+    assert "unknown key <code>max_num_seq</code> in stage 0" in body_of(page)
     (profile,) = data_of(page)["profiles"]
     assert (profile["name"], profile["pipeline"]) == (str(path), "qwen3_tts")
     assert [block[0] for block in profile["blocks"]] == [-1, 0, 1]

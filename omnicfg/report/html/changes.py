@@ -15,6 +15,7 @@ from omnicfg.report.html.elements import Child, element, prose
 from omnicfg.report.terminal import one_line
 from omnicfg.report.yaml import inline
 from omnicfg.tree import Mark
+from omnicfg.wording import counted
 
 MAX_CHANGES: Final = 5000
 _OPEN: Final = 10
@@ -73,7 +74,7 @@ def _profile(
             " ",
             element("span", _STATUS[each.status], class_=f"badge {status}"),
             " ",
-            element("span", f"{count} setting{'' if count == 1 else 's'}", class_="badge plain") if count else None,
+            element("span", counted(count, "setting"), class_="badge plain") if count else None,
             [" ", element("span", one_line("; ".join(notes)), class_="note-text")] if notes else None,
         ),
         element("ul", [_reason(reason) for reason in each.reasons], class_="reasons") if each.reasons else None,

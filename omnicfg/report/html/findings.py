@@ -13,6 +13,7 @@ from omnicfg.diagnostics import Diagnostic, summarize
 from omnicfg.report.html.elements import Child, element, prose
 from omnicfg.report.source import Line, Sources
 from omnicfg.report.terminal import one_line
+from omnicfg.wording import counted, plural
 
 MAX_FINDINGS: Final = 2000
 _OPEN: Final = 12
@@ -60,7 +61,7 @@ def _severities(findings: Sequence[Diagnostic]) -> Element:
         element(
             "button",
             element("span", str(count), class_="count"),
-            f" {severity}{'' if count == 1 else 's'}",
+            f" {plural(count, severity)}",
             type="button",
             class_=f"chip {severity}",
             data_severity=severity,
@@ -86,7 +87,7 @@ def _file(path: str, group: Sequence[tuple[int, Diagnostic]], sources: Sources, 
 
 def badge(severity: str, count: int) -> Element:
     """How many findings of a severity there are, in words for whoever does not see colours."""
-    return element("span", f"{count} {severity}{'' if count == 1 else 's'}", class_=f"badge {severity}")
+    return element("span", counted(count, severity), class_=f"badge {severity}")
 
 
 def _finding(number: int, finding: Diagnostic, sources: Sources) -> Element:

@@ -8,6 +8,7 @@ from xml.etree.ElementTree import Element
 from omnicfg.overview import ProfileView
 from omnicfg.report.html.elements import Child, element
 from omnicfg.report.terminal import one_line
+from omnicfg.wording import counted
 
 
 def inheritance_section(profiles: Sequence[ProfileView]) -> Element:
@@ -55,7 +56,7 @@ def _label(file: str, profiles: Sequence[ProfileView], numbers: Mapping[str, int
     view = profiles[numbers[file]]
     marks: list[Child] = []
     if view.findings:
-        marks.append(element("span", _count(len(view.findings), "finding"), class_="badge plain"))
+        marks.append(element("span", counted(len(view.findings), "finding"), class_="badge plain"))
     if view.change is not None:
         by = "differs by inheritance" if view.change.inherited_from else "differs"
         marks.append(element("span", by, class_="badge changed"))
@@ -66,11 +67,7 @@ def _label(file: str, profiles: Sequence[ProfileView], numbers: Mapping[str, int
 def _alone(files: Sequence[str], profiles: Sequence[ProfileView], numbers: Mapping[str, int]) -> Element:
     return element(
         "details",
-        element("summary", f"{_count(len(files), 'file')} without a base, on which nothing here builds"),
+        element("summary", f"{counted(len(files), 'file')} without a base, on which nothing here builds"),
         element("ul", [element("li", _label(file, profiles, numbers)) for file in files], class_="alone"),
         class_="file",
     )
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -16,6 +16,7 @@ from omnicfg.report.html.findings import findings_section
 from omnicfg.report.html.inheritance import inheritance_section
 from omnicfg.report.html.matrix import matrix_data
 from omnicfg.report.terminal import one_line
+from omnicfg.wording import counted, plural
 
 _SET_BY: Final = (
     ("", "anything"),
@@ -36,7 +37,7 @@ def render_page(overview: Overview) -> str:
 def _title(overview: Overview) -> str:
     count, platforms = len(overview.profiles), overview.platforms
     where = platforms[0] if len(platforms) == 1 else f"{len(platforms)} platforms"
-    return f"{count} profile{'' if count == 1 else 's'} on {where}"
+    return f"{counted(count, 'profile')} on {where}"
 
 
 def _body(overview: Overview, title: str) -> Iterator[Child]:
@@ -95,18 +96,17 @@ def _search() -> Element:
 def _lead(overview: Overview) -> str:
     base = f", compared with {one_line(overview.difference.before)}" if overview.difference else ""
     names = f"on {', '.join(overview.platforms)}" if len(overview.platforms) > 1 else ""
-    pipelines = len({view.pipeline for view in overview.profiles if view.pipeline})
-    of = f"{pipelines} pipeline{'' if pipelines == 1 else 's'}"
+    of = counted(len({view.pipeline for view in overview.profiles if view.pipeline}), "pipeline")
     return " ".join(part for part in (of, names) if part) + base + "."
 
 
 def _tiles(overview: Overview) -> Iterator[tuple[str, str, str, str]]:
     """For each figure: its number, what it counts, its look, and where to."""
     for severity, count in summarize(overview.report.findings).items():
-        yield str(count), f"{severity}{'' if count == 1 else 's'}", severity if count else "none", "findings"
+        yield str(count), plural(count, severity), severity if count else "none", "findings"
     if overview.difference is not None:
         count = len(overview.difference.profiles)
-        what = f"profile{'' if count == 1 else 's'} differ{'s' if count == 1 else ''}"
+        what = f"profile{' differs' if count == 1 else 's differ'}"
         yield str(count), what, "changed" if count else "none", "changes"
     refused = sum(bool(view.refused) for view in overview.profiles)
     yield str(refused), "refused on a platform", "broken" if refused else "none", "matrix"
