@@ -52,7 +52,7 @@ def test_every_row_is_transformers(
             pytest.skip(vision)
         environment["PYTHONPATH"] = os.pathsep.join([environment["PYTHONPATH"], *vision])
     checkpoint, log = tmp_path / name, tmp_path / "log"
-    code = run_python(["-m", "tests.engine.omni_thinkers", str(checkpoint), name], log, environment, timeout=400)
+    code = run_python(["-m", "tests.engine.omni_thinkers", str(checkpoint), name], log, environment, timeout=900)
     assert code == 0, log.read_text()[-4000:]
     verdicts: list[dict[str, Any]] = json.loads((checkpoint / "verdicts.json").read_text())
     assert {verdict["scenario"]: verdict["worst"] < TOLERANCE for verdict in verdicts} == {

@@ -62,7 +62,7 @@ def run(folder: Path) -> Run:
         arguments = ["-m", "omnicfg.engine.verify", str(model), "--out", str(folder / f"{name}.json")]
         arguments += ["--tolerance", str(TOLERANCE), "--engine-args", json.dumps({**BASE, **engine_args}), *more]
         log = folder / f"{name}.log"
-        code = run_python(arguments, log, {**environment, **variables}, timeout=400)
+        code = run_python(arguments, log, {**environment, **variables}, timeout=900)
         assert (folder / f"{name}.json").exists(), log.read_text()[-4000:]
         report: Report = json.loads((folder / f"{name}.json").read_text())
         return {**report, "exit_code": code, "log": log.read_text()}
