@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from omnicfg.bench.loads import Load
 from omnicfg.bench.prompts import Prompt
 from omnicfg.bench.server import Server
+from omnicfg.engine.shards import connect
 from omnicfg.engine.spec import request_flag
-from omnicfg.engine.transport import Payload, PayloadAssembler, RowLayout, RowReceiver
+from omnicfg.engine.transport import Payload, PayloadAssembler, RowLayout
 from omnicfg.errors import ServeError
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ class Rows:
     """The consumer of a server's hidden states, in a thread of its own; a context manager."""
 
     def __init__(self, socket: Path) -> None:
-        self._receiver = RowReceiver(socket)
+        self._receiver = connect(socket)
         self._payloads: dict[str, Payload] = {}
         self._news = threading.Condition()
         self._thread = threading.Thread(target=self._follow, daemon=True)

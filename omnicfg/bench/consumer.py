@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from omnicfg.engine.transport import PayloadAssembler, RowReceiver
+from omnicfg.engine.shards import connect
+from omnicfg.engine.transport import PayloadAssembler
 
 if TYPE_CHECKING:
     from multiprocessing.sharedctypes import SynchronizedArray
@@ -51,7 +52,7 @@ class Consumer:
 
 def _consume(socket: str, counts: SynchronizedArray[int]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which ends this process
-    with contextlib.suppress(OSError), RowReceiver(Path(socket)) as receiver:
+    with contextlib.suppress(OSError), connect(Path(socket)) as receiver:
         assembler = PayloadAssembler(receiver.layout)
         for message in receiver:
             payload = assembler.add(message)

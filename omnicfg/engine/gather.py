@@ -39,7 +39,7 @@ from vllm.logger import init_logger
 from omnicfg.engine.device_ring import DeviceRing
 from omnicfg.engine.metrics import BYTES, CACHE_BYTES, DROPPED, ROWS, WAITED, PayloadMetrics, PayloadStats, Tally
 from omnicfg.engine.paged_rows import PagedRows
-from omnicfg.engine.spec import CONFIG_KEY, REQUEST_FLAG, PayloadRows, socket_path
+from omnicfg.engine.spec import CONFIG_KEY, REQUEST_FLAG, SHARDS_KEY, PayloadRows, shard_path, socket_path
 from omnicfg.engine.transport import Media, RowLayout, RowSender, Slot, rows_message
 
 if TYPE_CHECKING:
@@ -216,9 +216,10 @@ class Shipper:
         self._on_gpu = cache.device.type != "cpu"
         self._stream = torch.cuda.Stream(cache.device, priority=-1) if self._on_gpu else None
         self._step_begins: torch.cuda.Event | None = None
+        self._number = 0  # of the next message: the same on every rank that has a shard of these rows
         self._latest: dict[str, _Job] = {}  # of every request that may still have rows to copy
         self._failure: Exception | None = None
-        self._jobs: queue.SimpleQueue[_Job | _Parcel | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[_Job | dict[str, Any] | None] = queue.SimpleQueue()
         self._outbox: queue.SimpleQueue[_Parcel | None] = queue.SimpleQueue()
         self._threads = [
             threading.Thread(target=work, name=f"omnicfg-rows-{name}", daemon=True)
@@ -251,7 +252,7 @@ class Shipper:
         if orders.new:
             self._ship(orders.new, torch.cuda.current_stream().record_event() if self._on_gpu else None)
         if orders.finished:
-            self._jobs.put((None, rows_message((), orders.finished), None))
+            self._jobs.put(rows_message((), orders.finished))
 
     def close(self) -> None:
         """Send what is under way, then disconnect."""
@@ -276,7 +277,7 @@ class Shipper:
                     self._failure = error
                 item.issued.set()
             else:
-                self._outbox.put(item)
+                self._outbox.put((None, self._numbered(item), None))
         self._outbox.put(None)
 
     def _copy_all(self, job: _Job) -> None:
@@ -284,15 +285,20 @@ class Shipper:
         for message, slots in _messages(job.spans, self._block_size, self._most):
             size = len(slots) * self._token_bytes
             rows = len(slots) * self._cache.shape[1]
+            begun = {request: media[request] for request, _, start, _ in message if start == 0 and request in media}
+            described = self._numbered(rows_message(message, media=begun))
             slot = self._sender.reserve(size)
             if slot is None:
                 self._tally.add(DROPPED, rows)
                 continue
             job.copied = self._copy(slots, slot, job.ready)
             self._tally.add(ROWS, rows)
-            self._tally.add(BYTES, size)
-            begun = {request: media[request] for request, _, start, _ in message if start == 0 and request in media}
-            self._outbox.put((job.copied, rows_message(message, media=begun), slot))
+            self._tally.add(BYTES, size * self._sender.shards)
+            self._outbox.put((job.copied, described, slot))
+
+    def _numbered(self, message: dict[str, Any]) -> dict[str, Any]:
+        self._number += 1
+        return {**message, "number": self._number}
 
     def _copy(self, slots: np.ndarray, slot: Slot, ready: torch.cuda.Event | None) -> torch.cuda.Event | None:
         target = self._ring_of(slot)[slot.offset : slot.offset + slot.size].view(self._cache.dtype)
@@ -420,10 +426,13 @@ class PayloadConnector(KVConnectorBase_V1, SupportsHMA):
         layers = get_layers_from_vllm_config(self._vllm_config, PagedRows, list(kv_caches))
         (name,) = layers
         cache = kv_caches[name]
-        if get_tensor_model_parallel_rank() != 0:
+        rank, shards = get_tensor_model_parallel_rank(), self._asked.get(SHARDS_KEY, 1)
+        if rank >= shards:
             return  # the residual stream, so every row, is the same on all ranks
-        self._tally.add(CACHE_BYTES, cache.numel() * cache.element_size())
-        self._shipper = Shipper(cache, self._block_size, self._sender(cache), self._tally)
+        # What every rank does alike is counted once.
+        tally = self._tally if rank == 0 else Tally()
+        tally.add(CACHE_BYTES, cache.numel() * cache.element_size())
+        self._shipper = Shipper(cache, self._block_size, self._sender(cache, rank, shards), tally)
 
     def bind_connector_metadata(self, connector_metadata: KVConnectorMetadata) -> None:
         super().bind_connector_metadata(connector_metadata)
@@ -451,19 +460,24 @@ class PayloadConnector(KVConnectorBase_V1, SupportsHMA):
             self._shipper.close()
             self._shipper = None
 
-    def _sender(self, cache: torch.Tensor) -> RowSender:
+    @property
+    def _asked(self) -> Mapping[str, Any]:
+        asked: Mapping[str, Any] = self._vllm_config.additional_config[CONFIG_KEY]
+        return asked
+
+    def _sender(self, cache: torch.Tensor, rank: int, shards: int) -> RowSender:
         extra = self._kv_transfer_config.get_from_extra_config
-        payload = PayloadRows.from_config(self._vllm_config.additional_config[CONFIG_KEY])
+        payload = PayloadRows.from_config(self._asked)
         dtype = str(cache.dtype).removeprefix("torch.")
         layout = RowLayout(payload.names, cache.shape[3], dtype, cache.element_size())
         # vLLM makes independent engines of the replicas of a dense model: only the index is left of their kinship.
         replica = self._vllm_config.parallel_config.data_parallel_index
-        path = socket_path(extra("socket", None), int(extra("replicas", 1)), replica)
+        path = shard_path(socket_path(extra("socket", None), int(extra("replicas", 1)), replica), rank)
         tokens = self._vllm_config.scheduler_config.max_num_batched_tokens
         fitting = min(max(_STEPS_PER_RING * tokens * layout.token_bytes, _RING_LEAST), _RING_MOST)
         capacity = int(extra("ring_bytes", fitting))
         offer = partial(DeviceRing, capacity, cache.device) if cache.is_cuda else None
-        sender = RowSender(Path(path), layout, capacity, float(extra("stall_seconds", 10.0)), offer)
+        sender = RowSender(Path(path), layout, capacity, float(extra("stall_seconds", 10.0)), offer, shards)
         logger.info("Payload rows %s, %d B per token, at %s", payload.names, layout.token_bytes, path)
         return sender
 

@@ -1,8 +1,8 @@
 """What a token costs in the KV cache, with and without payload rows, and how many fit into a device. Pure.
 
 From a ``config.json`` and engine args. The figures are vLLM's own (``AttentionSpec.page_size_bytes``): keys and values
-of every layer, per rank. Payload rows are the residual stream, which every tensor-parallel rank has whole, so they do
-not get smaller with more ranks.
+of every layer, per rank. Payload rows are the residual stream, which every tensor-parallel rank has whole; each keeps
+its part of it, or all where the parts could not be put together.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from omnicfg.engine.spec import EngineSpecError, PayloadRows, partial_layers, text_config
+from omnicfg.engine.spec import EngineSpecError, PayloadRows, partial_layers, row_shards, text_config
 
 DEFAULT_BLOCK_SIZE: Final = 16
 DEFAULT_UTILIZATION: Final = 0.92
@@ -58,9 +58,12 @@ class CacheEstimate:
 
 
 def estimate(
-    hf_config: Mapping[str, Any], engine_args: Mapping[str, Any], payload: PayloadRows | None = None
+    hf_config: Mapping[str, Any],
+    engine_args: Mapping[str, Any],
+    payload: PayloadRows | None = None,
+    shards: int | None = None,
 ) -> CacheEstimate:
-    """The estimate for a model whose layers all attend to the whole context.
+    """The estimate for a model whose layers all attend to the whole context; ``shards`` as in ``rows_engine_args``.
 
     Raises :class:`EngineSpecError` for other models, where ``hf_config`` does not say what is needed, and where a dtype
     is not known.
@@ -73,7 +76,10 @@ def estimate(
     model_itemsize = _ITEMSIZE[model_dtype(hf_config, engine_args)]
     cache_itemsize = _cache_itemsize(str(engine_args.get("kv_cache_dtype") or "auto"), model_itemsize)
     kv_bytes = layers * _values_per_layer(config, hidden, engine_args) * cache_itemsize
-    return CacheEstimate(kv_bytes, 0 if payload is None else len(payload) * hidden * model_itemsize)
+    if payload is None:
+        return CacheEstimate(kv_bytes, 0)
+    width = hidden // (shards or row_shards(hf_config, engine_args))
+    return CacheEstimate(kv_bytes, len(payload) * width * model_itemsize)
 
 
 def kv_memory(hf_config: Mapping[str, Any], engine_args: Mapping[str, Any], device_memory: int, weights: int) -> int:

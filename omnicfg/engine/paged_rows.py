@@ -15,6 +15,7 @@ from typing import ClassVar
 
 import torch
 from vllm.config import get_current_vllm_config
+from vllm.distributed.parallel_state import get_tensor_model_parallel_rank
 from vllm.forward_context import get_forward_context
 from vllm.model_executor.models.extract_hidden_states import (
     CacheOnlyAttentionBackend,
@@ -42,15 +43,18 @@ class _Backend(CacheOnlyAttentionBackend):
 
 class PagedRows(CacheOnlyAttentionLayer):
     """``rows`` rows of ``width`` elements per token, in blocks of shape ``[blocks, rows, block_size,
-    width]``.
+    width / shards]``: of several shards, each tensor-parallel rank keeps its own part of every row.
     """
 
-    def __init__(self, rows: int, width: int, prefix: str) -> None:
+    def __init__(self, rows: int, width: int, shards: int, prefix: str) -> None:
         cache_config = get_current_vllm_config().cache_config
         if is_quantized_kv_cache(cache_config.cache_dtype):
             cache_config = replace(cache_config, cache_dtype="auto")
-        super().__init__(num_heads=rows, head_size=width, cache_config=cache_config, prefix=prefix)
+        part = width // shards
+        super().__init__(num_heads=rows, head_size=part, cache_config=cache_config, prefix=prefix)
         self.attn_backend = _Backend
+        first = get_tensor_model_parallel_rank() * part if shards > 1 else 0
+        self._own = slice(first, first + part)
 
     def write(self, rows: Sequence[torch.Tensor]) -> None:
         """Scatter this step's rows, each of shape ``[tokens, width]``, to the slots of the step's tokens.
@@ -66,4 +70,4 @@ class PagedRows(CacheOnlyAttentionLayer):
         slots = slots.clamp_min(0)
         blocks, offsets = slots // block_size, slots % block_size
         for index, row in enumerate(rows):
-            self.kv_cache[blocks, index, offsets] = row[:tokens].to(self.kv_cache.dtype)
+            self.kv_cache[blocks, index, offsets] = row[:tokens, self._own].to(self.kv_cache.dtype)

@@ -21,6 +21,7 @@ CONFIG_KEY = "payload_rows"
 CONNECTOR = "PayloadConnector"
 CONNECTOR_MODULE = "omnicfg.engine.gather"
 REQUEST_FLAG = "payload"
+SHARDS_KEY = "shards"
 WEIGHTS_KEY = "payload_weights"
 """Under this name ``additional_config`` says what a model's tensors begin with in a checkpoint of several parts."""
 
@@ -113,15 +114,16 @@ def rows_engine_args(
     engine_args: Mapping[str, Any],
     *,
     socket: str,
+    shards: int | None = None,
     ring_bytes: int | None = None,
     stall_seconds: float | None = None,
 ) -> dict[str, Any]:
     """The engine args that switch payload rows on, to lay over ``engine_args``.
 
     ``hf_config`` is the model's ``config.json``, ``socket`` the path at which the engine offers the rows
-    (``transport.RowReceiver``; with data parallelism, ``socket_path`` gives each replica's). ``ring_bytes``
-    bounds the rows under way, ``stall_seconds`` how long a consumer may stand still; the defaults are the
-    connector's.
+    (``shards.connect``; with data parallelism, ``socket_path`` gives each replica's). ``shards`` is over how many
+    ranks a row is spread: 1, or as :func:`row_shards` says, which is the default. ``ring_bytes`` bounds the rows under
+    way of each, ``stall_seconds`` how long a consumer may stand still; the defaults are the connector's.
 
     Raises :class:`EngineSpecError` with the first of :func:`refusals`.
     """
@@ -140,7 +142,10 @@ def rows_engine_args(
         extra["stall_seconds"] = stall_seconds
     return {
         "hf_overrides": overrides,
-        "additional_config": {**_mapping(engine_args, "additional_config"), CONFIG_KEY: payload.to_config()},
+        "additional_config": {
+            **_mapping(engine_args, "additional_config"),
+            CONFIG_KEY: {**payload.to_config(), SHARDS_KEY: shards or row_shards(hf_config, engine_args)},
+        },
         "kv_transfer_config": {
             "kv_connector": CONNECTOR,
             "kv_connector_module_path": CONNECTOR_MODULE,
@@ -165,6 +170,26 @@ def environment(model_runner: str | None) -> dict[str, str]:
 def socket_path(socket: str, data_parallel_size: int, rank: int) -> str:
     """Where replica ``rank`` of ``data_parallel_size`` offers its rows."""
     return socket if data_parallel_size == 1 else f"{socket}.{rank}"
+
+
+def shard_path(socket: str, rank: int) -> str:
+    """Where tensor-parallel rank ``rank`` offers its part of the rows that rank 0 offers at ``socket``."""
+    return socket if rank == 0 else f"{socket}.shard{rank}"
+
+
+def row_shards(hf_config: Mapping[str, Any], engine_args: Mapping[str, Any]) -> int:
+    """Over how many tensor-parallel ranks a row is spread, each keeping an equal part of its width.
+
+    Every rank has the whole residual stream, so spreading costs nothing to compute and the cache holds more. It takes
+    ranks on one host, where the consumer is; elsewhere, and where the width does not divide, each keeps all rows: 1.
+    """
+    ranks = engine_args.get("tensor_parallel_size")
+    width = text_config(hf_config).get("hidden_size")
+    nodes = engine_args.get("nnodes")
+    elsewhere = (type(nodes) is int and nodes > 1) or engine_args.get("distributed_executor_backend") == "ray"
+    if type(ranks) is not int or ranks < 2 or type(width) is not int or width % ranks or elsewhere:
+        return 1
+    return ranks
 
 
 def data_parallel_size(engine_args: Mapping[str, Any]) -> int:

@@ -21,7 +21,14 @@ from vllm.model_executor.models.utils import maybe_prefix
 from vllm.sequence import IntermediateTensors
 
 from omnicfg.engine.paged_rows import PagedRows
-from omnicfg.engine.spec import ARCHITECTURE_PREFIX, CONFIG_KEY, WEIGHTS_KEY, PayloadRows, base_architecture
+from omnicfg.engine.spec import (
+    ARCHITECTURE_PREFIX,
+    CONFIG_KEY,
+    SHARDS_KEY,
+    WEIGHTS_KEY,
+    PayloadRows,
+    base_architecture,
+)
 
 LAYER_NAME = "payload_rows"
 
@@ -57,7 +64,8 @@ class KeepsPayloadRows:
         return super().load_weights(weights)  # type: ignore[misc]
 
     def _keep_rows(self, vllm_config: VllmConfig, prefix: str) -> None:
-        payload = PayloadRows.from_config(vllm_config.additional_config[CONFIG_KEY])
+        asked = vllm_config.additional_config[CONFIG_KEY]
+        payload = PayloadRows.from_config(asked)
         text_config = vllm_config.model_config.hf_config.get_text_config()
         layers = text_config.num_hidden_layers
         if payload.layers and payload.layers[-1] > layers:
@@ -68,7 +76,7 @@ class KeepsPayloadRows:
         name = maybe_prefix(prefix, f"{LAYER_NAME}.{layers}")
         self._payload = payload
         self._weights = vllm_config.additional_config.get(WEIGHTS_KEY, "")
-        self.payload_rows = PagedRows(len(payload), text_config.hidden_size, name)
+        self.payload_rows = PagedRows(len(payload), text_config.hidden_size, asked.get(SHARDS_KEY, 1), name)
 
 
 @cache

@@ -13,6 +13,9 @@ without it. Without a consumer rows are dropped, and counted.
 
 A consumer that is connected has been counted in: it is told so last, and whatever is published from then on reaches it.
 
+A producer may be one of several ``shards``, each with a part of every row's width and a ring of its own; their messages
+are numbered alike. ``omnicfg.engine.shards`` puts them together.
+
 A producer on a GPU can offer a ring in the memory of that GPU beside the one of the host. A consumer that is able to
 map it says so, and its rows never pass through the host; what it has to bring for that is not part of this module.
 
@@ -64,6 +67,9 @@ class MappedRing(Protocol):
 
     def read(self, offset: int, size: int) -> Any:
         """A copy of these bytes: a tensor on a GPU of this process."""
+
+    def side_by_side(self, parts: Sequence[Any], rows: int) -> Any:
+        """Parts of ``rows`` rows, as :meth:`read` gave them, put together row by row."""
 
     def close(self) -> None:
         """Unmap it."""
@@ -150,7 +156,8 @@ class RowSender:
     """The producer: one ring, one consumer at a time. Call ``reserve`` and ``publish`` in the same order.
 
     ``capacity`` is in bytes. ``buffer`` is the ring itself, for whoever fills the slots; those that are ``on_gpu`` lie
-    in ``gpu_ring``, which ``offer`` makes when the first consumer wants one.
+    in ``gpu_ring``, which ``offer`` makes when the first consumer wants one. ``shards`` is how many producers there are
+    of the same rows, this one included.
     """
 
     def __init__(
@@ -160,6 +167,7 @@ class RowSender:
         capacity: int,
         stall_seconds: float = 10.0,
         offer: Callable[[], GpuRing] | None = None,
+        shards: int = 1,
     ) -> None:
         if len(os.fsencode(path)) > SOCKET_PATH_LIMIT:
             raise TransportError(f"the socket path {path} is longer than {SOCKET_PATH_LIMIT} bytes")
@@ -167,6 +175,7 @@ class RowSender:
         self.layout = layout
         self.capacity = capacity
         self.stall_seconds = stall_seconds
+        self.shards = shards
         self._fd = os.memfd_create("omnicfg-rows", os.MFD_CLOEXEC)
         os.ftruncate(self._fd, capacity)
         self.buffer = mmap.mmap(self._fd, capacity)
@@ -277,6 +286,7 @@ class RowSender:
             "dtype": layout.dtype,
             "itemsize": layout.itemsize,
             "gpu": self._offer is not None,
+            "shards": self.shards,
         }
         socket.send_fds(peer, [_framed(hello)], [self._fd])
         on_gpu = self._asked_for_gpu(peer)
@@ -322,7 +332,10 @@ class RowSender:
 
 
 class RowReceiver:
-    """The consumer: ``for message in receiver`` until the engine goes away. For one thread."""
+    """The consumer: ``for message in receiver`` until the engine goes away. For one thread.
+
+    ``number`` is that of the messages received last, where there are several ``shards``.
+    """
 
     def __init__(self, path: Path, timeout: float = 30.0, mapped: Callable[[bytes], MappedRing] | None = None) -> None:
         """Connect to the engine that listens at ``path``, waiting up to ``timeout`` seconds for it to be
@@ -341,6 +354,8 @@ class RowReceiver:
             os.close(fd)
         self._mapped = self._choose_ring(mapped if hello["gpu"] else None)
         self.layout = RowLayout(tuple(hello["names"]), int(hello["width"]), str(hello["dtype"]), int(hello["itemsize"]))
+        self.shards = int(hello["shards"])
+        self.number = -1
 
     def __iter__(self) -> Iterator[Message]:
         while (messages := self.receive()) is not None:
@@ -355,7 +370,7 @@ class RowReceiver:
         self._socket.settimeout(timeout)
         try:
             body = self._read_frame()
-        except TimeoutError:
+        except (TimeoutError, BlockingIOError):
             return []
         except OSError:
             body = None
@@ -363,6 +378,7 @@ class RowReceiver:
             return None
         frame = json.loads(body)
         self._release = frame.get("end")
+        self.number = frame.get("number", -1)
         return [*self._rows(frame), *(Finished(*one) for one in frame.get("finished", ()))]
 
     def close(self) -> None:
@@ -373,6 +389,22 @@ class RowReceiver:
         mapped, self._mapped = self._mapped, None
         if mapped is not None:
             mapped.close()
+
+    def fileno(self) -> int:
+        """The socket's, to wait for messages of several receivers; :meth:`receive` with 0 does not wait."""
+        return self._socket.fileno()
+
+    def side_by_side(self, parts: Sequence[Any], rows: int) -> Any:
+        """The data of ``rows`` rows, of which several receivers of the same kind have received a part each."""
+        if self._mapped is not None:
+            return self._mapped.side_by_side(parts, rows)
+        size, width = len(parts[0]) // rows, sum(len(part) for part in parts) // rows
+        whole = memoryview(bytearray(rows * width))
+        for index, part in enumerate(parts):
+            for row in range(rows):
+                place = row * width + index * size
+                whole[place : place + size] = part[row * size : (row + 1) * size]
+        return whole
 
     @property
     def on_gpu(self) -> bool:

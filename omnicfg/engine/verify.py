@@ -23,8 +23,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from omnicfg.engine.shards import connect
 from omnicfg.engine.spec import PayloadRows, request_flag, rows_engine_args, text_config
-from omnicfg.engine.transport import Payload, PayloadAssembler, RowReceiver
+from omnicfg.engine.transport import Payload, PayloadAssembler
 
 if TYPE_CHECKING:
     import torch
@@ -118,6 +119,7 @@ class Engine:
         engine_args: dict[str, Any],
         *,
         wrong_block: bool = False,
+        shards: int | None = None,
     ) -> None:
         from vllm import LLM
 
@@ -125,7 +127,7 @@ class Engine:
         self.vocabulary = int(text_config(hf_config)["vocab_size"])
         self._folder = tempfile.TemporaryDirectory(prefix="omnicfg-verify-")
         socket = Path(self._folder.name) / "rows.sock"
-        rows = rows_engine_args(payload, hf_config, engine_args, socket=str(socket))
+        rows = rows_engine_args(payload, hf_config, engine_args, socket=str(socket), shards=shards)
         if wrong_block:
             rows["kv_transfer_config"] |= {
                 "kv_connector": "WrongBlockConnector",
@@ -210,7 +212,7 @@ class _Consumer:
     """Takes the rows in, in a thread of its own, as a downstream stage would in a process of its own."""
 
     def __init__(self, socket: Path) -> None:
-        self._receiver = RowReceiver(socket)
+        self._receiver = connect(socket)
         self._payloads: dict[str, list[Payload]] = {}
         self._news = threading.Condition()
         self._thread = threading.Thread(target=self._follow, daemon=True)
@@ -323,7 +325,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run, compare, print a table; 1 where rows are missing or further off than the tolerance."""
     options = _parser().parse_args(arguments)
     payload = PayloadRows(tuple(options.layers), final=True)
-    with Engine(options.model, payload, options.engine_args, wrong_block=options.wrong_block) as engine:
+    shards = 1 if options.replicated else None
+    with Engine(options.model, payload, options.engine_args, wrong_block=options.wrong_block, shards=shards) as engine:
         waves = scenarios(engine.vocabulary)
         chosen = options.scenario or list(waves)
         outcomes = [outcome for name in chosen for outcome in engine.run(name, waves[name])]
@@ -362,6 +365,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounded-dtype", help="derive the tolerance from transformers in this dtype instead")
     parser.add_argument("--rounding-times", type=float, default=3.0, help="so many times its rounding")
     parser.add_argument("--wrong-block", action="store_true", help="the negative control")
+    parser.add_argument("--replicated", action="store_true", help="every tensor-parallel rank keeps whole rows")
     parser.add_argument("--save", type=Path, help="keep the rows for another run's --against")
     parser.add_argument("--against", type=Path)
     parser.add_argument("--out", type=Path, help="the report, as JSON")

@@ -29,6 +29,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from omnicfg.engine.shards import ShardedReceiver, connect
 from omnicfg.engine.stages import Chunk, Ended, Executor, RequestError, StageOptions, make
 from omnicfg.engine.transport import Message, RowLayout, RowReceiver, Rows, RowSender, TransportError, rows_message
 
@@ -218,14 +219,14 @@ class Worker:
                         self._inbox.put(self._delivery(message, receiver.layout))
             self._inbox.put(lambda: self._tell("cut"))
 
-    def _connected(self) -> RowReceiver:
+    def _connected(self) -> RowReceiver | ShardedReceiver:
         """Through the memory of a GPU where both ends have one and this process can map the other's."""
         path = Path(self._job.rows_in)
         if self._job.options.device.startswith("cuda"):
             from omnicfg.engine.device_ring import MappedRing
 
             try:
-                receiver = RowReceiver(path, timeout=_CONNECT_S, mapped=MappedRing)
+                receiver = connect(path, timeout=_CONNECT_S, mapped=MappedRing)
                 if receiver.on_gpu:
                     print(f"stage {self._job.stage}: rows come through the memory of a GPU", file=sys.stderr)
                 return receiver
@@ -233,7 +234,7 @@ class Worker:
                 raise
             except RuntimeError as error:
                 print(f"stage {self._job.stage}: rows come through the host's memory: {error}", file=sys.stderr)
-        return RowReceiver(path, timeout=_CONNECT_S)
+        return connect(path, timeout=_CONNECT_S)
 
     def _delivery(self, message: Message, layout: RowLayout) -> Callable[[], None]:
         """What the executor is to do with a message; its rows are copied, since the ring's room is given back."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -331,3 +332,23 @@ def test_an_assembler_makes_whole_payloads_of_it(wire: Wire) -> None:
     payload = next(payload for payload in payloads if payload is not None)
     assert payload.complete
     assert (payload.key, payload.tokens) == ("key", 43)
+
+
+def test_ranks_number_their_messages_alike(tmp_path: Path, cache: torch.Tensor) -> None:
+    alone, heard = Wire(tmp_path / "alone.sock", cache), Wire(tmp_path / "heard.sock", cache)
+    alone.receiver.close()
+    while alone.sender.connected:
+        time.sleep(0.01)
+    first, second = StepOrders(new=[Span("a", None, 0, 3, [5])]), StepOrders(new=[Span("b", None, 0, 3, [6])])
+    for wire in (alone, heard):
+        wire.shipper.ship(first)
+    for wire in (alone, heard):
+        wire.shipper.begin(["a"])  # its copies have been started, or dropped
+    alone.receiver = RowReceiver(alone.sender.path)
+    for wire in (alone, heard):
+        wire.shipper.ship(second)
+    assert alone.receiver.receive(30)
+    assert [heard.receiver.receive(30) and heard.receiver.number for _ in range(2)] == [1, alone.receiver.number]
+    for wire in (alone, heard):
+        wire.receiver.close()
+        wire.shipper.close()

@@ -31,9 +31,11 @@ def test_one_row_of_qwen3_omnis_thinker_costs_four_percent() -> None:
     assert cost.tokens(10**10) / without.tokens(10**10) == pytest.approx(0.96, abs=1e-4)
 
 
-def test_ranks_share_keys_and_values_but_not_rows() -> None:
+def test_ranks_of_one_host_share_keys_and_values_and_rows() -> None:
     cost = estimate(THINKER, {"tensor_parallel_size": 2}, LAYER_24)
-    assert (cost.kv_bytes, cost.payload_bytes) == (49_152, 4_096)
+    assert (cost.kv_bytes, cost.payload_bytes) == (49_152, 2_048)
+    replicated = estimate(THINKER, {"tensor_parallel_size": 2}, LAYER_24, shards=1)
+    assert (replicated.kv_bytes, replicated.payload_bytes) == (49_152, 4_096)
     assert estimate(THINKER, {"tensor_parallel_size": 8}).kv_bytes == 98_304 // 4
 
 

@@ -121,10 +121,14 @@ def test_compiled_and_without_asynchronous_scheduling(run: Run) -> None:
 
 
 @needs_compiler
-def test_two_tensor_parallel_ranks_give_the_same_rows(run: Run) -> None:
+@pytest.mark.parametrize("options", [[], ["--replicated"]], ids=["a part of every row each", "whole rows each"])
+def test_two_tensor_parallel_ranks_give_the_same_rows(run: Run, options: list[str]) -> None:
     ranks = {"tensor_parallel_size": 2, "distributed_executor_backend": "mp"}
-    report = run("ranks", ranks, *only(FEW), VLLM_CPU_OMP_THREADS_BIND="nobind")
+    name = "ranks" if not options else "ranks-replicated"
+    report = run(name, ranks, *options, *only(FEW), VLLM_CPU_OMP_THREADS_BIND="nobind")
     assert_right(report, "transformers")
+    if not options:  # vLLM has the same memory for both
+        assert_capacity(report, {**BASE, **ranks})
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,12 @@ import pytest
 from omnicfg.engine import spec
 from omnicfg.engine.spec import EngineSpecError, PayloadRows
 
-QWEN3 = {"architectures": ["Qwen3MoeForCausalLM"], "num_hidden_layers": 48, "sliding_window": None}
+QWEN3 = {
+    "architectures": ["Qwen3MoeForCausalLM"],
+    "num_hidden_layers": 48,
+    "hidden_size": 2048,
+    "sliding_window": None,
+}
 LAYER_24 = PayloadRows((24,), final=False)
 
 
@@ -63,7 +68,7 @@ def test_a_record_that_cannot_be_kept_is_refused(record: dict[str, Any], reason:
 def test_rows_are_switched_on_by_engine_args_alone() -> None:
     args = spec.rows_engine_args(LAYER_24, QWEN3, {}, socket="/run/rows.sock")
     assert args["hf_overrides"] == {"architectures": ["PayloadQwen3MoeForCausalLM"]}
-    assert args["additional_config"] == {"payload_rows": {"layers": [24], "final": False}}
+    assert args["additional_config"] == {"payload_rows": {"layers": [24], "final": False, "shards": 1}}
     assert args["kv_transfer_config"]["kv_connector"] == "PayloadConnector"
     assert args["kv_transfer_config"]["kv_connector_extra_config"] == {"socket": "/run/rows.sock"}
 
@@ -72,6 +77,25 @@ def test_replicas_are_counted_for_the_connector() -> None:
     args = spec.rows_engine_args(LAYER_24, QWEN3, {"data_parallel_size": 2}, socket="/run/rows.sock")
     extra = args["kv_transfer_config"]["kv_connector_extra_config"]
     assert extra == {"socket": "/run/rows.sock", "replicas": 2}
+
+
+@pytest.mark.parametrize(
+    ("engine_args", "shards"),
+    [
+        ({}, 1),
+        ({"tensor_parallel_size": 2}, 2),
+        ({"tensor_parallel_size": 3}, 1),
+        ({"tensor_parallel_size": 2, "nnodes": 2}, 1),
+        ({"tensor_parallel_size": 2, "distributed_executor_backend": "ray"}, 1),
+        ({"tensor_parallel_size": "2"}, 1),
+    ],
+    ids=["one rank", "two ranks", "the width does not divide", "two hosts", "ray", "no number"],
+)
+def test_a_row_is_spread_over_the_ranks_of_one_host(engine_args: dict[str, Any], shards: int) -> None:
+    args = spec.rows_engine_args(LAYER_24, QWEN3, engine_args, socket="s")
+    assert args["additional_config"]["payload_rows"]["shards"] == shards
+    whole = spec.rows_engine_args(LAYER_24, QWEN3, engine_args, socket="s", shards=1)
+    assert whole["additional_config"]["payload_rows"]["shards"] == 1
 
 
 def test_what_the_user_overrides_stays() -> None:
@@ -98,6 +122,7 @@ def test_the_model_runner_is_chosen_by_the_environment() -> None:
 
 def test_every_replica_has_its_own_socket() -> None:
     assert spec.socket_path("/run/rows.sock", 1, 0) == "/run/rows.sock"
+    assert [spec.shard_path("/run/rows.sock", rank) for rank in (0, 1)] == ["/run/rows.sock", "/run/rows.sock.shard1"]
     assert spec.socket_path("/run/rows.sock", 2, 1) == "/run/rows.sock.1"
 
 

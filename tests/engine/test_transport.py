@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -266,6 +266,9 @@ class MappedFile:
 
     def read(self, offset: int, size: int) -> bytes:
         return self.path.read_bytes()[offset : offset + size]
+
+    def side_by_side(self, parts: Sequence[bytes], rows: int) -> bytes:
+        raise NotImplementedError("one ring is whole")
 
     def close(self) -> None:
         self.closed = True

@@ -304,7 +304,7 @@ def test_the_hosts_ring_is_for_a_gpus_that_cannot_be_mapped(
             raise error
         return "connected"
 
-    monkeypatch.setattr("omnicfg.engine.worker.RowReceiver", receiver)
+    monkeypatch.setattr("omnicfg.engine.worker.connect", receiver)
     monkeypatch.setitem(sys.modules, "omnicfg.engine.device_ring", SimpleNamespace(MappedRing=object))
     options = StageOptions(tmp_path, {}, device="cuda")
     job = Job(1, "talker", "x", options, str(tmp_path / "in"), str(tmp_path / "out"), str(tmp_path / "control"))

@@ -13,7 +13,7 @@ from typing import Any, Final
 from omnicfg.catalog.capabilities import stage_record
 from omnicfg.catalog.vllm_args import engine_args
 from omnicfg.diagnostics import Diagnostic
-from omnicfg.engine.spec import data_parallel_size, rows_engine_args, socket_path
+from omnicfg.engine.spec import data_parallel_size, row_shards, rows_engine_args, shard_path, socket_path
 from omnicfg.engine.transport import SOCKET_PATH_LIMIT
 from omnicfg.payload import rows_of, rows_record, rows_refusals
 from omnicfg.plan import Plan, StagePlan
@@ -167,7 +167,7 @@ def _address(request: Request) -> Address | None:
 
 
 def rows_socket(request: Request) -> Path | None:
-    """Where the server offers payload rows (``omnicfg.engine.transport.RowReceiver``); ``None`` where it keeps none."""
+    """Where the server offers payload rows (``omnicfg.engine.shards.connect``); ``None`` where it keeps none."""
     return None if rows_record(request.plan) is None else _directory(request) / "rows.sock"
 
 
@@ -187,7 +187,9 @@ def _rows_problems(request: Request) -> Iterator[Diagnostic]:
         )
     for refusal in rows_refusals(request.plan, request.config):
         yield problem(refusal.why)
-    too_long = [path for path in _rows_sockets(request, socket) if len(os.fsencode(path)) > SOCKET_PATH_LIMIT]
+    last = row_shards(request.config or {}, plain(_first(request).engine_args)) - 1
+    paths = [shard_path(path, last) for path in _rows_sockets(request, socket)]
+    too_long = [path for path in paths if len(os.fsencode(path)) > SOCKET_PATH_LIMIT]
     if too_long:
         yield problem(
             f"{too_long[0]}, where hidden states would be offered, is longer than a socket's {SOCKET_PATH_LIMIT} bytes",
@@ -196,7 +198,7 @@ def _rows_problems(request: Request) -> Iterator[Diagnostic]:
 
 
 def _rows_sockets(request: Request, socket: Path) -> list[str]:
-    """The sockets of the data-parallel replicas on this node."""
+    """The sockets of the data-parallel replicas on this node: of the rank that consumers connect to first."""
     stage = _first(request)
     replicas = data_parallel_size(plain(stage.engine_args))
     return [socket_path(str(socket), replicas, replica) for replica in nodes.replicas_here(stage, replicas)]

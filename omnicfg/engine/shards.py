@@ -1,0 +1,105 @@
+"""Rows that several tensor-parallel ranks keep a part of each: one ring a rank, put together by the consumer.
+
+Every rank orders the same copies in the same steps, so their messages have the same numbers. What only some of them
+have sent to this consumer, because it came while they were at work, counts as not sent.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+from omnicfg.engine.spec import shard_path
+from omnicfg.engine.transport import MappedRing, Message, RowReceiver, Rows, TransportError
+
+
+def connect(
+    path: Path, timeout: float = 30.0, mapped: Callable[[bytes], MappedRing] | None = None
+) -> RowReceiver | ShardedReceiver:
+    """A consumer of the engine that listens at ``path``, whether one rank offers whole rows there or several offer
+    parts. Arguments and errors are those of :class:`RowReceiver`.
+    """
+    with ExitStack() as stack:
+        first = stack.enter_context(RowReceiver(path, timeout, mapped))
+        paths = [Path(shard_path(str(path), rank)) for rank in range(1, first.shards)]
+        others = [stack.enter_context(RowReceiver(one, timeout, mapped)) for one in paths]
+        receiver = ShardedReceiver([first, *others]) if others else first
+        stack.pop_all()
+    return receiver
+
+
+class ShardedReceiver:
+    """One consumer of several rings, with the interface of :class:`RowReceiver`. For one thread.
+
+    Raises :class:`TransportError` where they do not carry the same rows.
+    """
+
+    def __init__(self, shards: Sequence[RowReceiver]) -> None:
+        self._shards = shards
+        self._heads: list[list[Message] | None] = [None] * len(shards)
+        layout = shards[0].layout
+        if any(shard.layout != layout for shard in shards):
+            raise TransportError(f"the ranks at {len(shards)} sockets keep different rows")
+        self.layout = replace(layout, width=layout.width * len(shards))
+
+    def __iter__(self) -> Iterator[Message]:
+        while (messages := self.receive()) is not None:
+            yield from messages
+
+    def receive(self, timeout: float | None = None) -> list[Message] | None:
+        """As :meth:`RowReceiver.receive`."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while behind := self._behind():
+            received = {rank: self._shards[rank].receive(0) for rank in behind}
+            if None in received.values():
+                return None
+            self._heads = [received.get(rank) or head for rank, head in enumerate(self._heads)]
+            if not any(received.values()) and not self._wait(behind, deadline):
+                return []
+        heads = [head for head in self._heads if head is not None]
+        self._heads = [None] * len(self._shards)
+        return [self._whole(parts) for parts in zip(*heads, strict=True)]
+
+    def close(self) -> None:
+        """Disconnect from every rank."""
+        for shard in self._shards:
+            shard.close()
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether rows come through the memory of GPUs."""
+        return self._shards[0].on_gpu
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _behind(self) -> list[int]:
+        """The ranks whose next message is missing: they have sent none, or one that not all others have."""
+        numbers = [-1 if head is None else shard.number for head, shard in zip(self._heads, self._shards, strict=True)]
+        newest = max(numbers)
+        self._heads = [head if number == newest else None for head, number in zip(self._heads, numbers, strict=True)]
+        return [rank for rank, head in enumerate(self._heads) if head is None]
+
+    def _wait(self, ranks: Sequence[int], deadline: float | None) -> bool:
+        """Until one of these ranks has sent something, or is gone; false where that did not happen in time."""
+        left = None if deadline is None else 1000 * max(0.0, deadline - time.monotonic())
+        poll = select.poll()
+        for rank in ranks:
+            poll.register(self._shards[rank], select.POLLIN)
+        return bool(poll.poll(left))
+
+    def _whole(self, parts: Sequence[Message]) -> Message:
+        first = parts[0]
+        if not isinstance(first, Rows):
+            return first
+        count = first.count * len(self.layout.names)
+        data = self._shards[0].side_by_side([part.data for part in parts if isinstance(part, Rows)], count)
+        return replace(first, data=data)
