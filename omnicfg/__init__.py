@@ -54,6 +54,11 @@ _HOMES = {
 }
 
 
+def __dir__() -> list[str]:
+    """The public names, whether they are imported yet or not: what an interactive session completes."""
+    return list(__all__)
+
+
 def __getattr__(name: str) -> Any:
     """Import public names on first use, so that ``import omnicfg`` costs nothing."""
     if name not in _HOMES:

@@ -79,7 +79,7 @@ def validate(
     overlays: ProfileName | Iterable[ProfileName] = (),
     overrides: Mapping[str, Any] | Iterable[str] | None = None,
     engine: str = DEFAULT_ENGINE,
-    model: Path | None = None,
+    model: ProfileName | None = None,
     policies: ProfileName | Iterable[ProfileName] = (),
     vllm_version: str | None = None,
 ) -> list[Diagnostic]:
@@ -100,7 +100,7 @@ def validate(
         overlays=overlays,
         overrides=overrides,
         engine=engine,
-        model=model,
+        model=None if model is None else Path(model),
         policies=policies,
         vllm_version=vllm_version,
     )

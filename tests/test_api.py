@@ -51,6 +51,13 @@ def test_the_public_names() -> None:
     assert all(getattr(omnicfg, name) is not None for name in omnicfg.__all__)
 
 
+def test_the_public_names_can_be_listed_before_any_is_used() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import omnicfg; print(*dir(omnicfg))"], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.split() == omnicfg.__all__
+
+
 def test_a_name_that_is_not_public() -> None:
     with pytest.raises(AttributeError, match="module 'omnicfg' has no attribute 'resolv'"):
         omnicfg.resolv  # noqa: B018

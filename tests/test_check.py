@@ -36,6 +36,13 @@ def test_who_looks_on_sees_each_profile_with_its_plans(profile_file: WriteProfil
     assert [next(iter(each.files)) for each in seen] == [str(good), str(refused), str(broken)]
 
 
+def test_a_model_s_directory_is_a_path_or_a_text(tmp_path: Path, profile_file: WriteProfile) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "qwen3_tts"}')
+    profile = profile_file("async_chunk: false\nstages: [{stage_id: 0, max_num_seq: 8}]\n")
+    found = [omnicfg.validate(profile, model=model) for model in (tmp_path, str(tmp_path))]
+    assert [[each.code for each in findings] for findings in found] == [["OC101"], ["OC101"]]
+
+
 def test_one_profile_or_several(profile_file: WriteProfile) -> None:
     one, two = profile_file(TTS + "a: 1\n", "one.yaml"), profile_file(TTS + "b: 1\n", "two.yaml")
     assert summary(one) == [("one.yaml", 3, "OC101", None)]
