@@ -13,9 +13,10 @@ from typing import Final
 from omnicfg.bench.consumer import Consumer
 from omnicfg.bench.metrics import Watch
 from omnicfg.errors import ServeError
+from omnicfg.serve.child import child
 from omnicfg.serve.launch import Launch
 from omnicfg.serve.runtime import private
-from omnicfg.serve.supervise import Address, death_signal, end_session
+from omnicfg.serve.supervise import Address
 
 START_S: Final = 900.0
 _STOP_S: Final = 40.0
@@ -51,20 +52,19 @@ def started(launch: Launch, address: Address, log: Path, waiting: Callable[[floa
     Raises :class:`ServeError` with the end of its log where it does not come to answer.
     """
     launch.write_files()
-    with private(launch.directory) if launch.directory else contextlib.nullcontext(), log.open("w") as output:
+    with (
+        private(launch.directory) if launch.directory else contextlib.nullcontext(),
+        log.open("w") as output,
+        child(
+            launch.command,
+            launch.environment(),
+            grace_s=_UNREADY_STOP_S,  # nobody waits any more for what is in flight
+            directory=launch.directory,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        ) as process,
+    ):
         began = time.monotonic()
-        try:
-            process = subprocess.Popen(
-                launch.command,
-                env=launch.environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                preexec_fn=death_signal(),  # noqa: PLW1509 - this process has a single thread when it starts a server
-            )
-        except OSError as error:
-            raise ServeError(f"`{launch.command[0]}` cannot be started: {error.strerror}") from error
         grace_s = _UNREADY_STOP_S
         try:
             _wait(process, address, log, began, waiting)
@@ -97,4 +97,3 @@ def _stop(process: subprocess.Popen[bytes], grace_s: float) -> None:
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(grace_s)
-    end_session(process)

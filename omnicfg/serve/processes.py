@@ -1,11 +1,21 @@
-"""The processes of this machine: whose child each one is, and which session it belongs to."""
+"""The processes of this machine: whose child each one is, which session it belongs to, and how a session is ended."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+_POLL_S: Final = 0.05
+_ALONE_S: Final = 1.0
+_ASKED_S: Final = 3.0
+_TRACKERS_S: Final = 3.0
+_TRACKER: Final = b"multiprocessing.resource_tracker"
 
 
 class Process(NamedTuple):
@@ -24,6 +34,51 @@ def session_members(session: int) -> list[int]:
 def children(parent: int) -> list[int]:
     """The living children of a process."""
     return [process.pid for process in living() if process.parent == parent]
+
+
+def end_session(session: int, grace_s: float) -> None:
+    """Asks the leader of a session to stop (SIGTERM), waits for so many seconds, and leaves nothing of the session."""
+    deadline = time.monotonic() + grace_s
+    if session in session_members(session):
+        _send([session], signal.SIGTERM)
+    while session in (members := session_members(session)) and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+    if session in members:
+        _send([session], signal.SIGKILL)
+    clear_session(session)
+
+
+def clear_session(session: int) -> None:
+    """Returns when nothing is left of a session whose leader has ended.
+
+    The rest has a second to end by itself, then it is asked to (SIGTERM), and after three more seconds killed. Python's
+    trackers of shared memory go last: they give back what the others had no time to, then end by themselves.
+    """
+    ended = time.monotonic()
+    asked = False
+    while members := session_members(session):
+        passed = time.monotonic() - ended
+        if passed >= _ALONE_S and not asked:
+            _send(members, signal.SIGTERM)
+            asked = True
+        if passed >= _ALONE_S + _ASKED_S:
+            _send([member for member in members if not _is_tracker(member)], signal.SIGKILL)
+        if passed >= _ALONE_S + _ASKED_S + _TRACKERS_S:
+            _send(members, signal.SIGKILL)
+        time.sleep(_POLL_S)
+
+
+def _is_tracker(pid: int) -> bool:
+    try:
+        return _TRACKER in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def _send(processes: Iterable[int], number: signal.Signals) -> None:
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, number)
 
 
 def living() -> Iterator[Process]:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from omnicfg.errors import ServeError
+
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 def runtime_directory(name: str) -> Path:
@@ -31,12 +35,36 @@ def private(directory: Path) -> Iterator[None]:
 
     Raises :class:`ServeError` where somebody else owns one of them, or might enter it.
     """
-    for folder in (directory.parent, directory):
-        _make(folder)
+    _make(directory.parent)
+    lock = _locked(directory)
     try:
         yield
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+        os.close(lock)
+
+
+def remove_unused(directory: Path) -> None:
+    """Removes a directory that :func:`private` made, unless a living process still uses it, or uses it again."""
+    with contextlib.suppress(OSError):
+        lock = os.open(directory, _DIRECTORY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(directory, ignore_errors=True)
+        finally:
+            os.close(lock)
+
+
+def _locked(directory: Path) -> int:
+    """A descriptor whose lock says that the directory is used, for as long as it is open."""
+    while True:
+        _make(directory)
+        with contextlib.suppress(FileNotFoundError):  # removed again as one that nobody used
+            lock = os.open(directory, _DIRECTORY)
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            if directory.exists() and os.path.samestat(os.fstat(lock), directory.lstat()):
+                return lock
+            os.close(lock)
 
 
 def _make(folder: Path) -> None:

@@ -1,14 +1,7 @@
-"""Running a server as a child: waiting until it answers, passing signals on, and leaving no process behind.
-
-The child leads a session of its own, so that Ctrl-C in a terminal reaches this process alone, and everything
-that the child starts (engine cores, workers) can be found by its session whatever becomes of its parents.
-Should this process be killed outright, Linux sends the child a SIGTERM in its place.
-"""
+"""Running a server as a child: waiting until it answers, passing signals on, and leaving no process behind."""
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import http.client
 import os
 import select
@@ -22,18 +15,16 @@ from types import FrameType, TracebackType
 from typing import Any, Final, NamedTuple, Self
 
 from omnicfg.errors import ServeError
+from omnicfg.serve.child import child
 from omnicfg.serve.launch import Launch
-from omnicfg.serve.processes import session_members
 
 _STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _POLL_S: Final = 0.25
 _NOTICE_S: Final = 10.0
-_LEFTOVERS_S: Final = 3.0
 _FIRST_PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 30.0
 _STEADY_S: Final = 300.0
 """A server that has answered for so long is not one that dies again and again."""
-_PR_SET_PDEATHSIG: Final = 1
 
 Say = Callable[[str], None]
 
@@ -126,9 +117,11 @@ def _run(
     launch: Launch, address: Address | None, signals: _Signals, ready: Say, notice: Say, grace_s: float
 ) -> _End | None:
     """One life of the server; ``None`` where it was stopped."""
-    process = _start(launch)
     answers_since = None
-    try:
+    output = sys.stderr.fileno()
+    with child(
+        launch.command, launch.environment(), grace_s=grace_s, directory=launch.directory, stdout=output
+    ) as process:
         if address is not None and _until_ready(process, address, signals, notice):
             answers_since = time.monotonic()
             ready(address.url)
@@ -140,8 +133,6 @@ def _run(
         notice("stopping")
         _stop(process, signals, grace_s)
         return None
-    finally:
-        end_session(process)
 
 
 def _until_ready(process: subprocess.Popen[bytes], address: Address, signals: _Signals, notice: Say) -> bool:
@@ -218,47 +209,3 @@ class _Signals:
         """Returns after the next signal, or after ``timeout_s`` seconds."""
         if select.select([self._reader], [], [], timeout_s)[0]:
             os.read(self._reader, 4096)
-
-
-# ------------------------------------------------------------------------------------------------- processes
-
-
-def _start(launch: Launch) -> subprocess.Popen[bytes]:
-    """The child: a session of its own, no input, its output on our standard error."""
-    try:
-        return subprocess.Popen(
-            launch.command,
-            env=launch.environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=sys.stderr.fileno(),
-            start_new_session=True,
-            preexec_fn=death_signal(),  # noqa: PLW1509 - this process has a single thread when it starts the server
-        )
-    except OSError as error:
-        raise ServeError(f"`{launch.command[0]}` cannot be started: {error.strerror}") from error
-
-
-def death_signal() -> Callable[[], None] | None:
-    """What makes Linux send a child SIGTERM when its parent dies; nothing elsewhere."""
-    if sys.platform != "linux":
-        return None
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-    return lambda: prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM))
-
-
-def end_session(process: subprocess.Popen[bytes]) -> None:
-    """Kills the child if it still runs; the rest of its session may end by itself, then is killed too."""
-    if process.poll() is None:
-        process.kill()
-    process.wait()
-    deadline = time.monotonic() + _LEFTOVERS_S
-    while members := session_members(process.pid):
-        if time.monotonic() >= deadline:
-            for member in members:
-                _kill(member)
-        time.sleep(0.05)
-
-
-def _kill(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)

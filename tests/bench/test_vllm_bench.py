@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -63,12 +63,15 @@ def runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """Stands in for the client: it writes a result, or ends badly."""
 
     def install(result: dict[str, Any] | None, status: int = 0) -> None:
-        def run(words: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
-            if result is not None:
-                (tmp_path / "vllm-bench.json").write_text(json.dumps(result))
-            return subprocess.CompletedProcess(words, status, "", "no tokenizer")
-
-        monkeypatch.setattr(subprocess, "run", run)
+        program = f"""
+import pathlib, sys
+text = {result and json.dumps(result)!r}
+if text is not None:
+    pathlib.Path({str(tmp_path)!r}, "vllm-bench.json").write_text(text)
+print("no tokenizer", file=sys.stderr)
+sys.exit({status})
+"""
+        monkeypatch.setattr(vllm_bench, "command", lambda _: [sys.executable, "-c", program])
         monkeypatch.setattr(vllm_bench, "installed_vllm", lambda: Vllm("0.32.0", cpu=True))
 
     return install

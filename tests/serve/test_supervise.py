@@ -208,15 +208,6 @@ def test_pauses_have_a_limit() -> None:
     assert [again.pause_s(1) for _ in range(7)] == [1, 2, 4, 8, 16, 30, 30]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent has died")
-def test_the_server_does_not_outlive_a_killed_supervisor(start: Start) -> None:
-    server = start()
-    server.wait_for("^ready")
-    helper = server.helper()
-    server.stop(signal.SIGKILL)
-    assert is_gone(helper)
-
-
 def test_a_session_is_found_whatever_became_of_its_leader() -> None:
     program = "import subprocess, sys; print(subprocess.Popen(['sleep', '600'], stdout=subprocess.DEVNULL).pid)"
     leader = subprocess.Popen(

@@ -11,6 +11,7 @@ from omnicfg.bench.drivers import Task
 from omnicfg.bench.loads import Load
 from omnicfg.engine.spec import request_flag
 from omnicfg.errors import ServeError
+from omnicfg.serve.child import child
 from omnicfg.serve.machine import installed_vllm
 
 ANSWERS: Final = frozenset({"text"})
@@ -33,11 +34,11 @@ def drive(task: Task) -> dict[str, Any]:
         raise ServeError("`--driver vllm-bench` needs vLLM in this environment", "use `--driver own`")
     result = task.scratch / _RESULT
     result.unlink(missing_ok=True)
-    run = subprocess.run(
-        command(task), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
-    )
-    if run.returncode or not result.is_file():
-        raise ServeError(f"`vllm bench serve` ended with {run.returncode}:\n{(run.stderr or run.stdout)[-_SHOWN:]}")
+    with child(command(task), grace_s=0, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as client:
+        out, err = client.communicate(timeout=_TIMEOUT_S)
+    if client.returncode or not result.is_file():
+        said = (err or out).decode(errors="replace")
+        raise ServeError(f"`vllm bench serve` ended with {client.returncode}:\n{said[-_SHOWN:]}")
     told = json.loads(result.read_text())
     result.unlink()
     task.done(task.load.prompts)
