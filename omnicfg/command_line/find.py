@@ -26,7 +26,10 @@ _LAYER: Final = Layer(LayerKind.PROFILE, "compose")
 def of_text(text: str) -> list[Word]:
     """The words after ``serve`` of a command given on the command line. Raises :class:`UsageError`."""
     line = text.replace("\\\n", "  ").replace("\n", " ")
-    return _only(_servers(script(line, "--command", bare_json=True).commands), "--command")
+    read = script(line, "--command", bare_json=True)
+    if read.open_quote is not None:
+        _refuse(f"a quote of `--command` is never closed: the one in column {read.open_quote}", "Close it.")
+    return _only(_servers(read.commands), "--command")
 
 
 def of_file(path: Path) -> list[Word]:

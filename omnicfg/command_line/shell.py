@@ -47,10 +47,14 @@ class Word(NamedTuple):
 
 
 class Script(NamedTuple):
-    """The simple commands of a text, and the here-documents that it hands to them, each with its first line."""
+    """The simple commands of a text, and the here-documents that it hands to them, each with its first line.
+
+    ``open_quote`` is the column of a quote that nothing closes; such a text ends there for a shell.
+    """
 
     commands: list[list[Word]]
     documents: list[tuple[int, str]]
+    open_quote: int | None = None
 
 
 class _Fields:
@@ -97,6 +101,7 @@ class _Reader:
         self.line_start = 0
         self.unknown: list[str] = []
         self.unbalanced: set[str] = set()
+        self.open_quote: int | None = None
         self.pending: list[tuple[str, bool]] = []
         self.documents: list[tuple[int, str]] = []
 
@@ -154,7 +159,7 @@ class _Reader:
         return self._words()
 
     def _words(self) -> list[Word]:
-        line, column = self.line, self.at - self.line_start + 1
+        line, column = self.line, self._column()
         array = self._spliced()
         if array is not None:
             return array
@@ -165,7 +170,7 @@ class _Reader:
             fields.add(self._json())
         while self.at < len(self.text) and not self._at_end_of_word():
             self._piece(fields, splits)
-        mark = Mark(self.shown, line, column, self.line, self.at - self.line_start + 1)
+        mark = Mark(self.shown, line, column, self.line, self._column())
         unknown = tuple(dict.fromkeys(self.unknown))
         return [Word(text, mark, tuple(each for each in unknown if each in text)) for text in fields.all()]
 
@@ -174,9 +179,9 @@ class _Reader:
         match = re.compile(r"(\"?)\$\{([A-Za-z_]\w*)\[[@*]\]\}\1(?=[\s;|&()]|\Z)").match(self.text, self.at)
         if match is None or match[2] not in self.arrays or _is_of_caller(self.arrays[match[2]]):
             return None
-        line, column = self.line, self.at - self.line_start + 1
+        line, column = self.line, self._column()
         self._advance(match.end() - self.at)
-        mark = Mark(self.shown, line, column, self.line, self.at - self.line_start + 1)
+        mark = Mark(self.shown, line, column, self.line, self._column())
         return [word._replace(mark=mark) for word in self.arrays[match[2]]]
 
     def _take_array(self) -> bool:
@@ -215,11 +220,11 @@ class _Reader:
 
     def _process(self) -> Word:
         """``>(tee log)``: a command of its own, in the place of a file."""
-        line, column, start = self.line, self.at - self.line_start + 1, self.at
+        line, column, start = self.line, self._column(), self.at
         self._advance(1)
         self._balanced("(", ")")
         shown = self.text[start : self.at]
-        return Word(shown, Mark(self.shown, line, column, self.line, self.at - self.line_start + 1), (shown,))
+        return Word(shown, Mark(self.shown, line, column, self.line, self._column()), (shown,))
 
     def interpolated(self, mark: Mark) -> Word:
         parts: list[str] = []
@@ -260,9 +265,7 @@ class _Reader:
     def _piece(self, fields: _Fields, splits: bool) -> None:
         character = self.text[self.at]
         if character == "'":
-            end = self.text.find("'", self.at + 1)
-            end = len(self.text) if end < 0 else end
-            fields.add(self._taken(end + 1)[1:].removesuffix("'"))
+            fields.add(self._single_quoted())
         elif character == '"':
             fields.add(self._double_quoted())
         elif character == "\\" and self.at + 1 < len(self.text):
@@ -273,13 +276,25 @@ class _Reader:
         else:
             fields.add(self._taken(self.at + 1))
 
+    def _single_quoted(self) -> str:
+        end = self.text.find("'", self.at + 1)
+        if end < 0:
+            self.open_quote = self._column()
+        return self._taken(len(self.text) if end < 0 else end + 1)[1:].removesuffix("'")
+
     def _double_quoted(self) -> str:
+        column = self._column()
         self._advance(1)
         parts: list[str] = []
         while self.at < len(self.text) and self.text[self.at] != '"':
             parts.append(self._quoted_piece())
+        if self.at >= len(self.text):
+            self.open_quote = column
         self._advance(1)
         return "".join(parts)
+
+    def _column(self) -> int:
+        return self.at - self.line_start + 1
 
     def _quoted_piece(self) -> str:
         if self.text[self.at] == "\\" and self.text[self.at + 1 : self.at + 2] in ('"', "\\", "$", "`", "\n"):
@@ -410,7 +425,7 @@ def script(
         message = f"{shown} has {len(text)} characters; a script is read up to {_MAX_TEXT}"
         refuse("too-large", Mark(shown, line, 1, line, 2), message, "Give the command itself.")
     reader = _Reader(text, shown, line, {} if variables is None else variables, bare_json)
-    return Script(list(reader.commands()), reader.documents)
+    return Script(list(reader.commands()), reader.documents, reader.open_quote)
 
 
 def interpolated(text: str, mark: Mark) -> Word:

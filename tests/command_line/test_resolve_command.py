@@ -79,6 +79,8 @@ def test_without_a_deploy_config_the_models_own_profile_is_meant(run: Run) -> No
     [
         (["--command", "vllm serve a/model --omni"], "nothing says which profile"),
         (["--command", "echo"], "starts no server"),
+        (["--command", "vllm serve m --port '1"], "a quote of `--command` is never closed: the one in column 21"),
+        (["--command", 'vllm serve "m --omni'], "a quote of `--command` is never closed: the one in column 12"),
         (["--command", "vllm serve m --omni", "--command-from", "x"], "both give a command"),
         (["--command-from", "missing.sh"], "cannot be read"),
         (["qwen3_tts", "--command", "vllm serve m --omni --deploy-config x.yaml"], "and PROFILE another"),
