@@ -172,7 +172,7 @@ class Worker:
     def _reason(self, error: Exception) -> str:
         if isinstance(error, RequestError):
             return str(error)
-        if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        if _is_out_of_memory(error):
             return f"stage {self._job.stage} ({self._job.name}) ran out of memory"
         return f"stage {self._job.stage} ({self._job.name}) failed: {type(error).__name__}: {error}"
 
@@ -267,6 +267,13 @@ class Worker:
     @staticmethod
     def _start(target: Callable[[], None]) -> None:
         threading.Thread(target=target, name=target.__name__, daemon=True).start()
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Of the host's memory torch says so in words alone (``DefaultCPUAllocator: can't allocate memory``)."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
 
 
 def _array(data: Any, layout: RowLayout) -> Any:

@@ -10,6 +10,8 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -36,7 +38,7 @@ LAYOUT = RowLayout(("numbers",), 2, "int32", 4)
 
 
 class Doubler:
-    """Hands on each row twice as large; a row of -1 makes its step fail, of -2 exhausts memory."""
+    """Hands on each row twice as large; a row of -1 makes its step fail, of -2 and -3 asks for too much memory."""
 
     layout = LAYOUT
     frame_rows = 1
@@ -89,7 +91,9 @@ class Doubler:
         if [-1, -1] in rows:
             raise RuntimeError("a bad row")
         if [-2, -2] in rows:
-            raise MemoryError
+            np.empty(2**58)
+        if [-3, -3] in rows:
+            import_module("torch").empty(2**50)
         start = self.done[key]
         self.done[key] += len(rows)
         chunks = [Chunk(key, start, 2 * np.array(rows, dtype=np.int32)[:, None])] if rows else []
@@ -214,7 +218,15 @@ def test_a_request_that_is_refused_is_told_so(rig: Rig) -> None:
 
 @pytest.mark.parametrize(
     ("row", "told"),
-    [(-1, "stage 1 (talker) failed: RuntimeError: a bad row"), (-2, "stage 1 (talker) ran out of memory")],
+    [
+        (-1, "stage 1 (talker) failed: RuntimeError: a bad row"),
+        (-2, "stage 1 (talker) ran out of memory"),
+        pytest.param(
+            -3,
+            "stage 1 (talker) ran out of memory",
+            marks=pytest.mark.skipif(find_spec("torch") is None, reason="comes with the extra cpu or cuda"),
+        ),
+    ],
 )
 def test_a_step_that_fails_takes_its_requests_down_and_no_other(row: int, told: str, rig: Rig) -> None:
     rig.open("good")

@@ -106,7 +106,7 @@ class Turn:
                     continue
                 chunk = json.loads(data)
                 if "error" in chunk:
-                    self._events.put_nowait(Failure(str(chunk["error"].get("message", chunk["error"]))))
+                    self._events.put_nowait(Failure(f"stage 0 failed: {chunk['error'].get('message', chunk['error'])}"))
                     return
                 self._listen(chunk)
                 self._events.put_nowait(Text(chunk))

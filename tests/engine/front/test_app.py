@@ -70,6 +70,7 @@ class Rig:
         self.go_on.set()
         self.asked: list[dict[str, Any]] = []
         self.status = 200
+        self.breaks = False
 
     async def vllm(self, request: Any) -> Any:
         """vLLM: two tokens, a third when it may go on."""
@@ -97,6 +98,9 @@ class Rig:
                 }
             )
         await self.go_on.wait()
+        if self.breaks:
+            yield _sse({"error": {"message": "EngineCore encountered an issue."}})
+            return
         yield _sse(
             {**head, "choices": [{"index": 0, "delta": {"content": "!"}, "token_ids": [5], "finish_reason": "stop"}]}
         )
@@ -301,6 +305,17 @@ def test_however_a_request_ends_every_stage_lets_go(tmp_path: Path) -> None:
         await until_so(lambda: rig.talker.heard("drop") and rig.code2wav.heard("drop"))
         assert [one["key"] for one in rig.talker.heard("drop")] == [key]
         assert [one["key"] for one in rig.code2wav.heard("drop")] == [key]
+        assert len(rig.desk) == 0
+
+    run(test, tmp_path)
+
+
+def test_an_error_of_vllm_in_the_middle_of_an_answer_names_its_stage(tmp_path: Path) -> None:
+    async def test(rig: Rig, front: Any) -> None:
+        rig.breaks = True
+        status, body = await call(front, ASKED)
+        assert status == 500
+        assert json.loads(body)["error"]["message"] == "stage 0 failed: EngineCore encountered an issue."
         assert len(rig.desk) == 0
 
     run(test, tmp_path)
