@@ -1,12 +1,13 @@
 """Model directories without weights, at the dimensions of real decoders, for measuring where no checkpoint can be had.
 
-    python -m benchmarks.dummy_models DIR [--site SITE]
+    python -m benchmarks.dummy_models DIR [--site SITE] [--small]
 
 writes ``DIR/qwen3-omni`` (the Thinker of Qwen3-Omni-30B-A3B), ``DIR/qwen3-omni-speech`` (all its stages:
 https://huggingface.co/Qwen/Qwen3-Omni-30B-A3B-Instruct, ``config.json``) and ``DIR/minicpm-o-4-5`` (the 8B decoder of
 MiniCPM-o 4.5, Qwen3-8B's dimensions: https://huggingface.co/Qwen/Qwen3-8B, ``config.json``). Serve them with
 ``--set stages.N.load_format=dummy`` for each of their stages. ``--site`` writes a folder that stands in for an
-installed omnicfg: with it and the checkout on ``PYTHONPATH``, vLLM finds the engine's plugin.
+installed omnicfg: with it and the checkout on ``PYTHONPATH``, vLLM finds the engine's plugin. ``--small`` writes models
+of the same architectures with few small layers, for trying something out on a CPU.
 """
 
 from __future__ import annotations
@@ -128,20 +129,58 @@ _CHAT = (
 MODELS: dict[str, dict[str, Any]] = {"qwen3-omni": THINKER, "qwen3-omni-speech": QWEN3_OMNI, "minicpm-o-4-5": MINICPM_O}
 
 
+_SMALL: dict[str, Any] = {
+    "num_hidden_layers": 2,
+    "hidden_size": 64,
+    "intermediate_size": 64,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 2,
+    "head_dim": 32,
+    "num_experts": 4,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 32,
+    "shared_expert_intermediate_size": 32,
+    "decoder_dim": 32,
+    "thinker_hidden_size": 64,
+    "accept_hidden_layer": 1,
+    "mrope_section": [8, 4, 4],
+}
+_SMALL_THINKER = 25  # layers: its configuration does not say from which one the rows come, so it is the record's 24th
+
+
 def main() -> int:
     """Write them, where they are not there yet."""
     parser = argparse.ArgumentParser(description="Write model directories without weights.")
     parser.add_argument("dir", type=Path)
     parser.add_argument("--site", type=Path, help="a folder for PYTHONPATH that has the engine's entry point")
+    parser.add_argument("--small", action="store_true", help="few small layers")
     options = parser.parse_args()
-    for name, config in MODELS.items():
-        directory = write_model(options.dir / name, config)
-        if "talker_config" in config:
-            write_chat(directory)
+    for directory in write_models(options.dir, small=options.small):
         print(directory)
     if options.site:
         print(write_entry_point(options.site))
     return 0
+
+
+def write_models(folder: Path, *, small: bool = False) -> list[Path]:
+    """All of them, where they are not there yet; their directories."""
+    directories = []
+    for name, model in MODELS.items():
+        config = model
+        if small:
+            config = smaller(model) | ({"num_hidden_layers": _SMALL_THINKER} if model is THINKER else {})
+        directory = write_model(folder / name, config)
+        if "talker_config" in config and not (directory / "chat_template.jinja").exists():
+            write_chat(directory)
+        directories.append(directory)
+    return directories
+
+
+def smaller(config: Any) -> Any:
+    """The same architecture with few small layers."""
+    if not isinstance(config, dict):
+        return config
+    return {name: _SMALL.get(name, smaller(value)) for name, value in config.items()}
 
 
 def write_chat(directory: Path) -> None:

@@ -1,17 +1,27 @@
-"""What payload rows take away: KV capacity and host memory of one server that has the GPU to itself.
+"""What payload rows take away: KV capacity and host memory of one server that has its GPUs to itself, and its pace.
 
-    python -m benchmarks.engine.capacity OUT [--arm ARM]
+    python -m benchmarks.engine.capacity OUT [--arm ARM] [--gpus 2] [--repetitions 3] [--tiny]
 
 The dimensions of :mod:`benchmarks.engine.cost`, vLLM's default share of the memory; vLLM's own log says how many tokens
-fit. Arms: ``off`` plain vLLM without prefix cache, ``plain`` with it, ``ours`` with rows of layer 24.
+fit. Arms: ``off`` plain vLLM without prefix cache, ``plain`` with it, ``ours`` with rows of layer 24, and on several
+GPUs (tensor parallelism, without vLLM's own all-reduce) ``replicated``, whose ranks keep all of a row each instead of
+their part. ``--repetitions`` measures the loads as well, from an empty prefix cache each time. What has been measured
+is not measured again. ``--tiny`` tries it out on the CPU.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
+import re
+import statistics
 import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final
 
 from benchmarks.engine.cost import (
     COMMON,
@@ -22,6 +32,7 @@ from benchmarks.engine.cost import (
     ON,
     THINKER,
     VOCABULARY,
+    Load,
     closed_loop,
     rows_flags,
     server_environment,
@@ -31,54 +42,186 @@ from benchmarks.engine.cost import (
 from benchmarks.engine.servers import Server
 from benchmarks.engine.support import Results
 from omnicfg.bench.consumer import Consumer
-from omnicfg.engine.memory import estimate
+from omnicfg.bench.interrupt import interruptible
+from omnicfg.doctor.nvidia import ask_devices
+from omnicfg.engine import memory
+from omnicfg.engine.memory import CacheEstimate
+from omnicfg.engine.spec import PayloadRows
+from omnicfg.models import materialize, tiny_thinker
 
-LOAD = LOADS["plain"][0]
-ARMS = ("ours", "plain", "off")
+ARMS: Final = ("ours", "plain", "off")
+ARMS_OF_SEVERAL: Final = ("plain", "ours", "replicated")
+_WITH_ROWS: Final = ("ours", "replicated")
+_ON_CPU: Final = [
+    "--enforce-eager",
+    "--dtype",
+    "float32",
+    "--max-num-seqs",
+    "4",
+    "--distributed-executor-backend",
+    "mp",
+]
+_CPU_CACHE: Final = 2**30  # as `server_environment` has it
+_WEIGHTS: Final = re.compile(r"Model loading took ([\d.]+) GiB")
+_GOAL: Final = 0.03
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Which model on how many devices."""
+
+    gpus: int
+    tiny: bool
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return tiny_thinker.config() if self.tiny else THINKER
+
+    @property
+    def payload(self) -> PayloadRows:
+        return PayloadRows((2,), final=False) if self.tiny else LAYER_24
+
+    @property
+    def vocabulary(self) -> int:
+        return tiny_thinker.VOCABULARY if self.tiny else VOCABULARY
+
+    @property
+    def loads(self) -> list[Load]:
+        return [load.tiny() if self.tiny else load for load in LOADS["plain"][:2]]
+
+    @property
+    def engine_args(self) -> dict[str, Any]:
+        """What the estimate is made from."""
+        told: dict[str, Any] = {"max_num_batched_tokens": memory.DEFAULT_BATCHED_TOKENS}
+        told |= {"dtype": "float32"} if self.tiny else {}
+        return told | ({"tensor_parallel_size": self.gpus} if self.gpus > 1 else {})
+
+    def arguments(self, arm: str, folder: Path, socket: Path) -> list[str]:
+        """The server's command line."""
+        model = materialize("builtin:tiny-thinker", folder) if self.tiny else write_thinker(folder / "thinker")
+        words = [*COMMON, *(_ON_CPU if self.tiny else GPU), "--model", str(model)]
+        if self.gpus > 1:
+            words += ["--tensor-parallel-size", str(self.gpus), "--disable-custom-all-reduce"]
+        words += OFF if arm == "off" else ON
+        if arm in _WITH_ROWS:
+            words += rows_flags(self.payload, self.config, socket, self.engine_args, shards(arm))
+        return words
+
+    def name(self, arm: str) -> str:
+        """Under which a measurement is kept."""
+        return f"capacity-{arm}" if self.gpus == 1 else f"capacity-{arm}-{self.gpus}"
+
+
+def shards(arm: str) -> int | None:
+    """Over how many ranks an arm spreads a row; ``None``: over all."""
+    return 1 if arm == "replicated" else None
 
 
 def main() -> int:
-    """Start one server after the other, put a load on each, print what they hold."""
+    """Start one server after the other, put loads on each, print what they hold; 1 where an estimate is off."""
     parser = argparse.ArgumentParser(description="Measure KV capacity and host memory.")
     parser.add_argument("out", type=Path)
-    parser.add_argument("--arm", action="append", choices=ARMS, help="only these")
+    parser.add_argument("--arm", action="append", choices=sorted({*ARMS, *ARMS_OF_SEVERAL}), help="only these")
+    parser.add_argument("--gpus", type=int, default=1)
+    parser.add_argument("--repetitions", type=int, default=0, help="of the loads")
+    parser.add_argument("--tiny", action="store_true", help="a tiny model on the CPU: to try the script out")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    results = Results(options.out)
-    for arm in options.arm or ARMS:
-        if not results.done(f"capacity-{arm}"):
-            results.write(f"capacity-{arm}", _measure(arm, options.out))
-        print(arm, results.read(f"capacity-{arm}"), flush=True)
-    if results.done("capacity-ours") and results.done("capacity-plain"):
-        tokens = {arm: results.read(f"capacity-{arm}")["cache_tokens"] for arm in ("ours", "plain")}
-        share = estimate(THINKER, {}, LAYER_24).payload_share
-        print(f"capacity {tokens['ours'] / tokens['plain'] - 1:+.3%}, estimated {-share:+.3%}")
-    return 0
+    results, setting = Results(options.out), Setting(options.gpus, options.tiny)
+    arms = options.arm or (ARMS if options.gpus == 1 else ARMS_OF_SEVERAL)
+    with interruptible():
+        for arm in arms:
+            if not results.done(setting.name(arm)):
+                results.write(setting.name(arm), _measure(arm, setting, options.out, options.repetitions))
+    lines, right = table(results, arms, options.gpus)
+    print(*lines, sep="\n")
+    return int(not right)
 
 
-def _measure(arm: str, folder: Path) -> dict[str, object]:
-    socket = folder / "capacity.sock"
-    cache = {"off": OFF, "plain": ON, "ours": [*ON, *rows_flags(LAYER_24, THINKER, socket)]}[arm]
-    arguments = [*COMMON, *GPU, "--model", str(write_thinker(folder / "thinker")), *cache]
-    with Server(
-        arm, arguments, 8090 + ARMS.index(arm), folder / f"capacity-{arm}.log", server_environment(folder)
-    ) as server:
+def _measure(arm: str, setting: Setting, folder: Path, repetitions: int) -> dict[str, Any]:
+    socket, log = folder / f"{setting.name(arm)}.sock", folder / f"{setting.name(arm)}.log"
+    arguments = setting.arguments(arm, folder, socket)
+    with Server(arm, arguments, 8090 + len(arm), log, server_environment(folder)) as server:
         seconds = server.wait_ready(400)
-        bodies = LOAD.bodies("capacity", "rows" if arm == "ours" else arm, VOCABULARY)[: 2 * LOAD.concurrency]
-        if arm == "ours":
-            with Consumer(socket) as consumer:
-                asyncio.run(closed_loop(server.url, bodies, LOAD.concurrency))
-                take(consumer, dict.fromkeys(consumer.counts(), 0), len(bodies))
-                resident = server.resident()
-        else:
-            asyncio.run(closed_loop(server.url, bodies, LOAD.concurrency))
+        with Consumer(socket) if arm in _WITH_ROWS else contextlib.nullcontext() as consumer:
+            rates = {load.name: list(_rates(server, setting, load, consumer, repetitions)) for load in setting.loads}
             resident = server.resident()
         return {
             "seconds_to_start": round(seconds, 1),
             "cache_tokens": server.cache_tokens(),
+            "estimated_tokens": _estimated(arm, setting, log),
+            "payload_share": _estimate(arm, setting).payload_share,
+            "requests_per_second": rates,
             "resident_gib": resident,
             "resident_gib_in_all": round(sum(resident.values()), 3),
         }
+
+
+def _rates(
+    server: Server, setting: Setting, load: Load, consumer: Consumer | None, repetitions: int
+) -> Iterator[float]:
+    """Requests per second, payloads taken in; before them, two rounds of requests warm the server up."""
+    for number in range(repetitions + 1):
+        first, *bodies = load.bodies(str(number), "text" if consumer is None else "rows", setting.vocabulary)
+        if number == 0:
+            bodies = bodies[: 2 * load.concurrency]
+        server.post("/reset_prefix_cache")
+        taken = {} if consumer is None else consumer.counts()
+        asyncio.run(closed_loop(server.url, [first], 1))
+        began = time.perf_counter()
+        asyncio.run(closed_loop(server.url, bodies, load.concurrency))
+        if consumer is not None:
+            take(consumer, taken, 1 + len(bodies))
+        if number:
+            yield round(len(bodies) / (time.perf_counter() - began), 3)
+
+
+def _estimate(arm: str, setting: Setting) -> CacheEstimate:
+    rows = setting.payload if arm in _WITH_ROWS else None
+    return memory.estimate(setting.config, setting.engine_args, rows, shards(arm))
+
+
+def _estimated(arm: str, setting: Setting, log: Path) -> int | None:
+    """Tokens that should fit, by the plan's own rule; the weights' size is vLLM's, as there are none on disk."""
+    if setting.tiny:
+        return _estimate(arm, setting).tokens(_CPU_CACHE)
+    weights, devices = _WEIGHTS.search(log.read_text(errors="replace")), ask_devices()
+    if weights is None or not devices or devices[0].total is None:
+        return None
+    bytes_ = int(float(weights[1]) * 2**30)
+    left = memory.kv_memory(setting.config, setting.engine_args, devices[0].total, bytes_)
+    return _estimate(arm, setting).tokens(left)
+
+
+def table(results: Results, arms: Sequence[str], gpus: int) -> tuple[list[str], bool]:
+    """A line an arm, beside plain vLLM where that is there; whether all is there and every estimate within 3%."""
+    setting = Setting(gpus, tiny=False)
+    found = {arm: results.read(setting.name(arm)) for arm in arms if results.done(setting.name(arm))}
+    plain = found.get("plain")
+    lines = []
+    for arm, one in found.items():
+        tokens, estimated = one["cache_tokens"], one["estimated_tokens"]
+        told = [f"{arm:11}{tokens:>10,} tokens"]
+        if plain and arm in _WITH_ROWS:
+            told.append(f"{tokens / plain['cache_tokens'] - 1:+.2%} (expected {-one['payload_share']:+.2%})")
+        if estimated is not None:
+            told.append(f"estimated {estimated:,} ({estimated / tokens - 1:+.2%})")
+        told.append(f"{one['resident_gib_in_all']:.2f} GiB of host memory, start {one['seconds_to_start']:.0f} s")
+        lines.append(", ".join(told))
+        for name, rates in one["requests_per_second"].items():
+            if rates:
+                lines.append(f"  {name}: {_pace(rates, plain['requests_per_second'][name] if plain else ())}")
+    lines += [f"{arm}: missing" for arm in arms if arm not in found]
+    close = all(
+        one["estimated_tokens"] is not None and abs(one["estimated_tokens"] / one["cache_tokens"] - 1) <= _GOAL
+        for one in found.values()
+    )
+    return lines, close and len(found) == len(arms)
+
+
+def _pace(rates: Sequence[float], plain: Sequence[float]) -> str:
+    told = f"{statistics.median(rates):.2f} requests/s ({min(rates):.2f} to {max(rates):.2f})"
+    return f"{told}, {statistics.median(rates) / statistics.median(plain):.3f} of plain" if plain else told
 
 
 if __name__ == "__main__":

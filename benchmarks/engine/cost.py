@@ -318,9 +318,15 @@ def server_environment(folder: Path) -> dict[str, str]:
     return engine_environment(folder, VLLM_SERVER_DEV_MODE="1", VLLM_CPU_KVCACHE_SPACE="1")
 
 
-def rows_flags(payload: PayloadRows, hf_config: dict[str, Any], socket: Path) -> list[str]:
-    """The command-line words that switch rows on."""
-    rows = rows_engine_args(payload, hf_config, {}, socket=str(socket))
+def rows_flags(
+    payload: PayloadRows,
+    hf_config: dict[str, Any],
+    socket: Path,
+    engine_args: dict[str, Any] | None = None,
+    shards: int | None = None,
+) -> list[str]:
+    """The command-line words that switch rows on; ``shards`` as in ``rows_engine_args``."""
+    rows = rows_engine_args(payload, hf_config, engine_args or {}, socket=str(socket), shards=shards)
     return [word for name, value in rows.items() for word in ("--" + name.replace("_", "-"), json.dumps(value))]
 
 

@@ -39,6 +39,7 @@ class Configuration:
     engine_args: dict[str, Any] = field(default_factory=dict)
     wrong_block: bool = False
     gpus: int = 1
+    replicated: bool = False
 
     @property
     def reference(self) -> str:
@@ -73,6 +74,9 @@ def configurations() -> list[Configuration]:
     full += [
         Configuration("float32-v2-two-gpus", "float32", "v2", two, gpus=2),
         Configuration("float32-v2-two-gpus-pressure", "float32", "v2", {**two, **FEW_BLOCKS}, gpus=2),
+        Configuration(
+            "float32-v2-two-gpus-replicated", "float32", "v2", {**two, **FEW_BLOCKS}, gpus=2, replicated=True
+        ),
         Configuration("float32-v1-two-gpus", "float32", "v1", two, gpus=2),
         Configuration("bfloat16-v2-two-gpus", "bfloat16", "v2", two, gpus=2),
         Configuration("bfloat16-v2-two-gpus-pressure", "bfloat16", "v2", {**two, **FEW_BLOCKS}, gpus=2),
@@ -112,7 +116,7 @@ def main() -> int:
     for batch in (references, [one for one in missing if one not in references]):
         with ThreadPoolExecutor(options.jobs) as pool:
             list(pool.map(run, batch))
-    return _table([one for one in chosen if results.done(one.name)], results)
+    return table([one for one in chosen if results.done(one.name)], results)
 
 
 def _run(configuration: Configuration, results: Results, timeout: float, cpu: bool) -> None:
@@ -129,6 +133,8 @@ def _run(configuration: Configuration, results: Results, timeout: float, cpu: bo
         arguments += ["--save", str(kept)]
     elif kept.exists():
         arguments += ["--against", str(kept)]
+    if configuration.replicated:
+        arguments += ["--replicated"]
     if configuration.wrong_block:
         arguments += ["--wrong-block", "--scenario", "hit", "--scenario", "crowd"]
     runner = {} if cpu else environment(configuration.runner)
@@ -143,8 +149,8 @@ def _run(configuration: Configuration, results: Results, timeout: float, cpu: bo
         results.write(name, {"exit_code": code, "seconds": seconds, "runner": configuration.runner, **found})
 
 
-def _table(done: list[Configuration], results: Results) -> int:
-    print(f"{'configuration':26} verdict    tokens     hit     worst    vs off   allowed preempt")
+def table(done: list[Configuration], results: Results) -> int:
+    print(f"{'configuration':30} verdict    tokens     hit     worst    vs off   allowed preempt")
     wrong = 0
     for configuration in done:
         result = results.read(configuration.name)
@@ -152,7 +158,7 @@ def _table(done: list[Configuration], results: Results) -> int:
         right = (result["exit_code"] == 0) != configuration.wrong_block
         wrong += not right
         print(
-            f"{configuration.name:26} {'right' if right else 'WRONG':8} {sum(v['tokens'] for v in verdicts):8} "
+            f"{configuration.name:30} {'right' if right else 'WRONG':8} {sum(v['tokens'] for v in verdicts):8} "
             f"{sum(v['hit_tokens'] for v in verdicts):7} {max(v['worst'] for v in verdicts):9.2e} "
             f"{max((v['worst'] for v in against), default=0.0):9.2e} {result['tolerance']:9.2e} "
             f"{result['preemptions']:7.0f}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -11,11 +10,15 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from omnicfg.bench.metrics import Watch, resident_of
+from omnicfg.serve.child import child
 from omnicfg.serve.processes import session_members
+
+STOP_S: Final = 20.0
 
 
 class Server:
@@ -27,10 +30,11 @@ class Server:
         module = "vllm.entrypoints.openai.api_server"
         command = [sys.executable, "-m", module, "--host", "127.0.0.1", "--port", str(port), *arguments]
         self._started = time.monotonic()
-        with log.open("w") as output:
-            self.process = subprocess.Popen(
-                command, stdout=output, stderr=subprocess.STDOUT, env=dict(environment), start_new_session=True
-            )
+        self._held = ExitStack()
+        output = self._held.enter_context(log.open("w"))
+        self.process = self._held.enter_context(
+            child(command, environment, grace_s=STOP_S, stdout=output, stderr=subprocess.STDOUT)
+        )
 
     def wait_ready(self, timeout: float) -> float:
         """Seconds from start to the first healthy answer."""
@@ -83,12 +87,10 @@ class Server:
         """End the server and what it started; its exit code."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-            try:
-                self.process.wait(timeout=20)
-            except subprocess.TimeoutExpired:
-                os.killpg(self.process.pid, signal.SIGKILL)
-                self.process.wait()
-        return self.process.returncode
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(timeout=STOP_S)
+        self._held.close()
+        return int(self.process.returncode)
 
     def __enter__(self) -> Self:
         return self

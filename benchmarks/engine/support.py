@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -14,7 +12,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from omnicfg.serve.processes import session_members
+from omnicfg.serve.child import child
 
 
 @dataclass(frozen=True)
@@ -78,22 +76,15 @@ def write_entry_point(site: Path) -> Path:
 
 
 def run_python(arguments: list[str], log: Path, environment: dict[str, str], timeout: float) -> int:
-    """Run ``python ARGUMENTS`` with its output in ``log``; the exit code, 124 when the time was up."""
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            [sys.executable, *arguments],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env=environment,
-            start_new_session=True,
-        )
+    """Run ``python ARGUMENTS`` with its output in ``log``; the exit code, 124 when the time was up.
+
+    Nothing of it is left then, nor where this process is killed: vLLM's own processes outlive their parent.
+    """
+    with (
+        log.open("w") as output,
+        child([sys.executable, *arguments], environment, grace_s=0, stdout=output, stderr=subprocess.STDOUT) as process,
+    ):
         try:
             return process.wait(timeout)
         except subprocess.TimeoutExpired:
             return 124
-        finally:
-            # vLLM's own processes outlive their parent where that is killed or hangs.
-            for member in session_members(process.pid):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(member, signal.SIGKILL)
-            process.wait()

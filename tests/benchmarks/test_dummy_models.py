@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,43 +12,20 @@ pytest.importorskip("transformers", reason="comes with the extra cpu or cuda")
 
 import numpy as np
 
-from benchmarks.dummy_models import QWEN3_OMNI, write_chat
-from benchmarks.engine.cost import write_model
+from benchmarks.dummy_models import write_models
 from omnicfg.catalog.capabilities import stage_record
 from omnicfg.engine.stages import StageOptions, make
 
 pytestmark = pytest.mark.slow  # importing transformers takes seconds
 
-SMALL = {
-    "num_hidden_layers": 1,
-    "hidden_size": 32,
-    "intermediate_size": 32,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 2,
-    "head_dim": 16,
-    "num_experts": 4,
-    "num_experts_per_tok": 2,
-    "moe_intermediate_size": 8,
-    "shared_expert_intermediate_size": 8,
-    "decoder_dim": 32,
-    "thinker_hidden_size": 32,
-    "mrope_section": [4, 2, 2],
-}
 FRAMES = 6
-
-
-def smaller(config: Any) -> Any:
-    if not isinstance(config, dict):
-        return config
-    return {name: SMALL.get(name, smaller(value)) for name, value in config.items()}
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("dummy") / "model"
-    write_model(directory, smaller(QWEN3_OMNI))
-    write_chat(directory)
-    return directory
+    folder = tmp_path_factory.mktemp("dummy")
+    write_models(folder, small=True)
+    return folder / "qwen3-omni-speech"
 
 
 def options(model: Path, stage: str) -> StageOptions:

@@ -1,0 +1,63 @@
+"""Every text row of the published tables, the prefix cache off and on, each GPU with half of the rows."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, Final
+
+from benchmarks.gpu.benches import bench, table
+from benchmarks.gpu.parts import Context, Part, Table, settings
+from omnicfg.bench.loads import Load, chosen, quick, read_loads
+from omnicfg.bench.loads import tables as tables_of
+from omnicfg.bench.progress import work
+
+_ARMS: Final = ("off:stages=0,stages.0.enable_prefix_caching=false", "on")
+_MODELS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
+    "qwen3": ("qwen3_omni_moe", "qwen3-omni", {}),
+    "minicpmo": ("minicpmo_4_5_turn", "minicpm-o-4-5", {"stages.0.max_num_seqs": 64}),
+}
+"""The profile, the model's directory and the published table of that name, and what is set."""
+# The estimate takes 13 to 17 seconds of every start; both arms go without it.
+_GPU: Final = {"stages.0.env": '{VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS: "0"}'}
+_CPU: Final = {"stages.0.moe_backend": "auto", "stages.0.max_model_len": 2048, "stages.0.kv_cache_memory_bytes": 2**28}
+_TABLES: Final = {"qwen3": "qwen3-omni", "minicpmo": "minicpm-o-4-5"}
+
+
+def loads(model: str, cpu: bool) -> list[Load]:
+    """The rows that are answered in text."""
+    table_ = quick() if cpu else read_loads(tables_of()[_TABLES[model]])
+    return [load for load in chosen(table_, ()) if load.answer == "text"]
+
+
+def halves(rows: list[Load]) -> tuple[list[Load], list[Load]]:
+    """Two lists that ask about as much of a server each, so that two GPUs are ready at about the same time."""
+    one: list[Load] = []
+    other: list[Load] = []
+    for load in sorted(rows, key=work, reverse=True):
+        min(one, other, key=lambda half: sum(map(work, half))).append(load)
+    return one, other
+
+
+def _run(model: str, context: Context) -> None:
+    profile, directory, values = _MODELS[model]
+    folder = context.folder(f"text-{model}")
+    words = [profile, "--model", str(context.model(directory)), *(["--quick"] if context.cpu else [])]
+    words += settings({"stages.0.load_format": "dummy", **values, **(_CPU if context.cpu else _GPU)})
+
+    def half(device: int, rows: list[Load]) -> None:
+        named = [*words, "--loads", ",".join(load.name for load in rows)]
+        bench(context, folder, f"gpu-{device}", named, devices=str(device), arms=_ARMS, rounds=context.rounds)
+
+    shares = list(enumerate(halves(loads(model, context.cpu))))
+    # Two servers at once are two cores' worth of a machine without GPUs.
+    with ThreadPoolExecutor(1 if context.cpu else 2) as pool:
+        list(pool.map(lambda share: half(*share), shares))
+
+
+def _table(model: str, context: Context) -> Table:
+    count = len(loads(model, context.cpu)) * len(_ARMS) * context.rounds
+    return table(context.folder(f"text-{model}"), count)
+
+
+PARTS: Final = tuple(Part(f"text-{model}", partial(_run, model), partial(_table, model)) for model in _MODELS)

@@ -1,0 +1,245 @@
+"""The parts that need GPUs: how they are asked for, cut off, kept, and told of. What they measure needs the GPUs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from benchmarks.engine.support import Budget
+from benchmarks.gpu import __main__ as gpu
+from benchmarks.gpu.archive import pack, unpack
+from benchmarks.gpu.benches import Memory
+from benchmarks.gpu.parts import GRACE_S, LATE, Context, Part, faults, parts, settings
+from benchmarks.gpu.parts.faults import CHECKS
+from benchmarks.gpu.parts.text import halves, loads
+from omnicfg.bench.progress import work
+from omnicfg.serve.processes import living
+
+NAPS = "import sys, time; print('here', flush=True); time.sleep(600)"
+
+
+def context(state: Path, seconds: float = 300.0) -> Context:
+    return Context(state, Budget(seconds), 1, True, Event())
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """Puts parts in the place of the real ones; the names of those that ran, in order."""
+
+    def install(**runs: Callable[[Context], None]) -> list[str]:
+        ran: list[str] = []
+
+        def part(name: str, run: Callable[[Context], None]) -> Part:
+            def begin(context: Context) -> None:
+                ran.append(name)
+                run(context)
+
+            def table(context: Context) -> tuple[list[str], bool]:
+                done = context.folder(name) / "done.json"
+                return [f"{name} told"], done.exists()
+
+            return Part(name, begin, table)
+
+        monkeypatch.setattr(gpu, "parts", lambda: {name: part(name, run) for name, run in runs.items()})
+        return ran
+
+    return install
+
+
+def running(words: str) -> list[int]:
+    """The processes that have these words in their command lines."""
+    found = []
+    for one in living():
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            if words.encode() in Path(f"/proc/{one.pid}/cmdline").read_bytes():
+                found.append(one.pid)
+    return found
+
+
+def done(name: str) -> Callable[[Context], None]:
+    def run(context: Context) -> None:
+        (context.folder(name) / "done.json").write_text("{}")
+
+    return run
+
+
+def test_the_parts_are_those_of_the_modules() -> None:
+    assert {"text-qwen3", "text-minicpmo", "speech-one", "speech-two", "tp-rows", "tp-capacity"} <= parts().keys()
+    assert {"faults", "parity"} <= parts().keys()
+
+
+def test_parts_run_one_after_the_other_and_tables_come_last(
+    known: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran = known(a=done("a"), b=done("b"))
+    assert gpu.main([str(tmp_path / "state"), "b", "a"]) == 0
+    assert ran == ["b", "a"]
+    assert capsys.readouterr().out.split("\n\n", 1)[1] == "b: complete\nb told\n\na: complete\na told\n"
+
+
+def test_parts_of_a_group_run_at_once_one_of_them_later(known: Any, tmp_path: Path) -> None:
+    begun = Event()
+    ran = known(late=lambda _: begun.set(), early=lambda context: done("early")(context) if begun.wait(30) else None)
+    assert gpu.main([str(tmp_path), "late@0.1+early"]) == 1
+    assert ran == ["early", "late"]
+    assert (tmp_path / "early" / "done.json").exists()
+
+
+def test_a_part_that_fails_leaves_the_others_and_is_told(
+    known: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: Context) -> None:
+        raise RuntimeError("no memory")
+
+    known(a=fail, b=done("b"))
+    assert gpu.main([str(tmp_path), "a", "b"]) == 1
+    told = capsys.readouterr()
+    assert "RuntimeError: no memory" in told.err
+    assert "a: INCOMPLETE OR WRONG" in told.out
+    assert "b: complete" in told.out
+
+
+@pytest.mark.parametrize("word", ["c", "a+c", "a@soon"])
+def test_what_is_no_part_is_told(known: Any, tmp_path: Path, word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    ran = known(a=done("a"))
+    with pytest.raises(SystemExit) as ended:
+        gpu.main([str(tmp_path), word])
+    assert (ended.value.code, ran) == (2, [])
+    assert "error:" in capsys.readouterr().err
+
+
+def test_a_program_is_asked_to_stop_when_time_is_up_and_leaves_nothing(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    began = time.monotonic()
+    assert context(tmp_path).run(["-c", NAPS], log, seconds=GRACE_S + 1.5) == LATE
+    assert time.monotonic() - began < GRACE_S
+    assert log.read_text() == "here\n"
+    assert not running(NAPS)
+
+
+def test_a_program_sees_the_devices_that_it_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
+    asked = ["-c", "import os; print(os.environ['CUDA_VISIBLE_DEVICES'])"]
+    for devices in ("0,1", "1", ""):
+        assert context(tmp_path).run(asked, tmp_path / "log", devices=devices) == 0
+    assert (tmp_path / "log").read_text() == "4,6\n6\n\n"
+
+
+def test_a_stop_signal_stops_what_runs_and_keeps_what_there_is(tmp_path: Path) -> None:
+    """A real process, since signals reach the main thread alone."""
+    state, archive = tmp_path / "state", tmp_path / "state.tgz"
+    program = f"""
+import sys
+from benchmarks.gpu import __main__ as gpu
+from benchmarks.gpu.parts import Part
+def run(context):
+    (context.folder("naps") / "first.json").write_text("1")
+    context.run(["-c", {NAPS!r}], context.folder("naps") / "naps.log")
+gpu.parts = lambda: {{"naps": Part("naps", run, lambda context: (["cut off"], False))}}
+sys.exit(gpu.main([{str(state)!r}, "naps", "--archive", {str(archive)!r}]))
+"""
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    log = state / "naps" / "naps.log"
+    while not (log.exists() and log.read_text()):
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "cut off" in out
+    unpack(archive, tmp_path / "other")
+    assert (tmp_path / "other" / "naps" / "first.json").read_text() == "1"
+    assert (tmp_path / "other" / "naps" / "naps.log").read_text() == "here\n"
+
+
+def test_an_archive_has_results_and_no_models_and_changes_nothing_that_is_there(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    for name in ("a/b/one.json", "a/two.log", "models/x/config.json", "a/scratch/three.json", "a/weights.safetensors"):
+        (state / name).parent.mkdir(parents=True, exist_ok=True)
+        (state / name).write_text(name)
+    pack(state, tmp_path / "state.tgz")
+    other = tmp_path / "other"
+    (other / "a").mkdir(parents=True)
+    (other / "a" / "two.log").write_text("newer")
+    unpack(tmp_path / "state.tgz", other)
+    found = {file.relative_to(other).as_posix(): file.read_text() for file in other.rglob("*") if file.is_file()}
+    assert found == {"a/b/one.json": "a/b/one.json", "a/two.log": "newer"}
+
+
+def test_both_gpus_get_about_as_much_to_do() -> None:
+    for model, count in (("qwen3", 21), ("minicpmo", 19)):
+        rows = loads(model, cpu=False)
+        one, other = halves(rows)
+        assert len(rows) == count == len({load.name for load in one + other})
+        assert 0.9 < sum(map(work, one)) / sum(map(work, other)) < 1.1
+
+
+def test_memory_is_what_was_seen_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text('#!/bin/sh\necho "0, H, u, 1000, 400, 1, 9.0"\necho "1, H, v, 1000, 900, 1, 9.0"\n')
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    with Memory() as memory:
+        while not memory.beside([]):
+            time.sleep(0.01)
+    assert memory.beside([]) == [600, 100]
+    assert memory.beside([500, 200]) == [600, 200]
+
+
+def test_settings_are_words() -> None:
+    assert list(settings({"stages.0.devices": '"1"', "a": 2})) == ["--set", 'stages.0.devices="1"', "--set", "a=2"]
+
+
+@pytest.fixture
+def pretended_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two devices, the second one's memory taken, and a vLLM for them, as far as a start looks before it begins."""
+    tool = tmp_path / "bin" / "nvidia-smi"
+    tool.parent.mkdir()
+    rows = ("0, H200, GPU-a, 143771, 143000, 580.1, 9.0", "1, H200, GPU-b, 143771, 2048, 580.1, 9.0")
+    tool.write_text("#!/bin/sh\n" + "".join(f"echo '{row}'\n" for row in rows))
+    tool.chmod(0o755)
+    metadata = tmp_path / "site" / "vllm-0.32.0.dist-info" / "METADATA"
+    metadata.parent.mkdir(parents=True)
+    metadata.write_text("Metadata-Version: 2.1\nName: vllm\nVersion: 0.32.0\n")
+    monkeypatch.setenv("PATH", f"{tool.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    monkeypatch.setattr(faults, "_held", lambda *_: contextlib.nullcontext())
+
+
+@pytest.mark.usefixtures("pretended_gpus")
+def test_stages_without_room_and_without_a_device_are_refused_by_name(tmp_path: Path) -> None:
+    here = Context(tmp_path / "state", Budget(300), 1, cpu=False, stop=Event())
+    for check in CHECKS[1:3]:
+        told = check.run(here)
+        assert check.right(told), told
+
+
+REFUSED = {"exit_code": 2, "left": [], "messages": ["error: stage 1 asks for device 7; visible here: 0, 1"]}
+
+
+@pytest.mark.parametrize(
+    ("change", "right"),
+    [
+        ({}, True),
+        ({"exit_code": 0}, False),
+        ({"exit_code": None}, False),
+        ({"left": [4]}, False),
+        ({"messages": ["error: stage 1 has no device"]}, False),
+        ({"messages": ["error: device 7 is not there"]}, False),
+    ],
+)
+def test_a_refusal_has_to_name_stage_and_device_and_to_leave_nothing(change: dict[str, Any], right: bool) -> None:
+    [check] = [check for check in CHECKS if check.name == "absent device"]
+    assert check.right(json.loads(json.dumps(REFUSED | change))) is right
