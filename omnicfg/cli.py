@@ -7,7 +7,6 @@ import gc
 import os
 import sys
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 from typing import Final, TextIO
 
@@ -59,9 +58,10 @@ def run(words: list[str]) -> int:
         print(f"{PROG} {__version__}")
         return 0
     from omnicfg.commands._options import limits_of
+    from omnicfg.files import current_folder
     from omnicfg.parser import parse
 
-    _stand_somewhere()
+    current_folder()  # raises where there is none, whatever the command
     module = command_module(words[0])
     limits = limits_of(module.run)
     given = parse(module.run, f"{PROG} {words[0]}", module.HELP, words[1:], *limits)
@@ -69,14 +69,6 @@ def run(words: list[str]) -> int:
         return module.run(**given) or 0
     with limits[0](given.pop("root"), given.pop("allow_env")):
         return module.run(**given) or 0
-
-
-def _stand_somewhere() -> None:
-    """Raises :class:`UsageError` where the current directory has been removed: nothing can be named from there."""
-    try:
-        Path.cwd()
-    except FileNotFoundError:
-        raise UsageError("the current directory has been removed", "Change to one that is there.") from None
 
 
 def _overview(stream: TextIO) -> str:

@@ -17,11 +17,11 @@ _LONGEST_STEM: Final = 64
 
 
 def current_folder() -> Path:
-    """The folder that we are in; the root where it has been deleted, and there is none."""
+    """The folder that we are in. Raises :class:`UsageError` where it has been removed, and nothing has a name."""
     try:
         return Path.cwd()
     except FileNotFoundError:
-        return Path(os.sep)
+        raise UsageError("the current directory has been removed", "Change to one that is there.") from None
 
 
 def relative_to_here(path: Path) -> Path:

@@ -151,20 +151,6 @@ def test_another_one_and_none(validate: Validate, profile_file: WriteProfile) ->
     assert (result.code, "contradict each other" in result.err) == (2, True)
 
 
-@pytest.mark.parametrize("format", ["text", "sarif"])
-def test_in_a_folder_that_has_been_deleted_there_is_none(
-    validate: Validate, profile_file: WriteProfile, monkeypatch: pytest.MonkeyPatch, format: str
-) -> None:
-    profile = profile_file(TTS + "x: 1\n")
-    gone = profile.with_name("gone")
-    gone.mkdir()
-    monkeypatch.chdir(gone)
-    gone.rmdir()
-    result = validate(profile, "--format", format)
-    monkeypatch.chdir("/")
-    assert (result.code, result.err) == (1, "")
-
-
 def test_a_mistake_in_it_is_trouble_with_its_place(validate: Validate, profile_file: WriteProfile) -> None:
     profile_file(TTS)
     configure('[rules]\nOC101 = "of"\n')
