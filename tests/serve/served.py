@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -19,6 +20,7 @@ from omnicfg.demo import left_of
 from omnicfg.serve.processes import children, session_members
 
 START_S = 600.0
+END_S = 180.0
 
 
 class Served:
@@ -79,10 +81,21 @@ class Served:
             samples[name] = samples.get(name, 0.0) + float(value)
         return samples
 
+    def running(self) -> float:
+        """How many requests vLLM has under way."""
+        return self.metrics()["vllm:num_requests_running"]
+
+    def command_lines(self) -> dict[int, bytes]:
+        """The command lines, or titles, of the server's own processes."""
+        found: dict[int, bytes] = {}
+        for pid in session_members(self.session):
+            with contextlib.suppress(OSError):  # it has just ended
+                found[pid] = Path(f"/proc/{pid}/cmdline").read_bytes()
+        return found
+
     def engine_process(self) -> int:
         """The process of the engine core, by the title that vLLM gives it."""
-        titles = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in session_members(self.session)}
-        [engine] = [pid for pid, title in titles.items() if b"EngineCore" in title]
+        [engine] = [pid for pid, title in self.command_lines().items() if b"EngineCore" in title]
         return engine
 
     def __enter__(self) -> Self:
@@ -95,10 +108,14 @@ class Served:
     def stop(self, number: signal.Signals = signal.SIGINT) -> int:
         """The exit status after a stop signal; by default that of Ctrl-C."""
         self.process.send_signal(number)
-        return self.process.wait(timeout=90)
+        return self.end()
+
+    def end(self) -> int:
+        """The exit status, once it has ended."""
+        return self.process.wait(timeout=END_S)
 
     def leftovers(self, session: int) -> list[int]:
-        """What lives of the server's processes ten seconds after its end."""
+        """What still lives of the server's processes some time after its end."""
         return left_of(session)
 
 
