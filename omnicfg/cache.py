@@ -7,12 +7,23 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
+
+from omnicfg.errors import UsageError
+from omnicfg.files import expanded
+
+WRITABLE_CACHE: Final = "set XDG_CACHE_HOME to a directory that can be written"
 
 
 def user_cache() -> Path:
-    """This user's cache directory, by the XDG base directory rules (a relative setting is ignored)."""
+    """This user's cache directory, by the XDG base directory rules (a relative setting is ignored).
+
+    Raises :class:`UsageError` for a user without a home, as in a container that is run under any number.
+    """
     configured = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(configured) if Path(configured).is_absolute() else Path.home() / ".cache"
+    base = Path(configured) if Path(configured).is_absolute() else expanded("~/.cache")
+    if not base.is_absolute():
+        raise UsageError("this user has no home directory to keep a cache in", WRITABLE_CACHE)
     return base / "omnicfg"
 
 

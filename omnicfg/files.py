@@ -24,6 +24,11 @@ def current_folder() -> Path:
         raise UsageError("the current directory has been removed", "Change to one that is there.") from None
 
 
+def expanded(path: str | Path) -> Path:
+    """A path with the home directory in the place of ``~``; as it is, where nobody knows that directory."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111  # pathlib raises where there is none
+
+
 def relative_to_here(path: Path) -> Path:
     """A path that is absolute as one from the folder that we are in."""
     return Path(os.path.relpath(path, current_folder()))

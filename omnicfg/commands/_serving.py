@@ -64,7 +64,9 @@ def default_model(pipeline: str) -> str:
 
 def checkpoint_of(reference: str) -> str:
     """A directory as the server finds it; anything else (an id on the hub) as it was given."""
-    directory = Path(reference).expanduser()
+    from omnicfg.files import expanded
+
+    directory = expanded(reference)
     return str(directory) if directory.is_dir() else reference
 
 

@@ -11,6 +11,7 @@ from omnicfg.catalog.library import library
 from omnicfg.catalog.upstream import deploy_schema, pipelines
 from omnicfg.compiler import check_platform, load, parsed_overrides
 from omnicfg.errors import UsageError
+from omnicfg.files import expanded
 from omnicfg.init.questions import Questions
 from omnicfg.init.request import Request, for_pipeline, on_profile
 from omnicfg.near import did_you_mean
@@ -112,7 +113,7 @@ def _platform(text: str) -> str:
 
 
 def _file(text: str, check: Callable[[Path], None]) -> Path:
-    path = Path(text).expanduser()
+    path = expanded(text)
     check(path)
     return path
 

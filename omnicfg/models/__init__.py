@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from omnicfg.cache import make_once, user_cache
+from omnicfg.cache import WRITABLE_CACHE, make_once, user_cache
 from omnicfg.errors import ServeError, UsageError
 from omnicfg.registry import module_names, modules_of
 
@@ -70,7 +70,7 @@ def materialize(model: str, cache: Path | None = None) -> Path:
     except OSError as error:
         raise ServeError(
             f"the model `{model}` cannot be written to {directory.parent}: {error.strerror or error}",
-            "set XDG_CACHE_HOME to a directory that can be written",
+            WRITABLE_CACHE,
         ) from error
 
 

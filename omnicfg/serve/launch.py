@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from omnicfg.cache import WRITABLE_CACHE
+from omnicfg.errors import ServeError
 from omnicfg.plan import Plan
 from omnicfg.secrets import redacted
 
@@ -55,10 +57,13 @@ class Launch:
         return {**os.environ, **self.env}
 
     def write_files(self) -> None:
-        """Writes the files that the command names."""
+        """Writes the files that the command names. Raises :class:`ServeError` where they cannot be written."""
         for path, text in self.files.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+            except OSError as error:
+                raise ServeError(f"`{path}` cannot be written: {error.strerror}", WRITABLE_CACHE) from error
 
     def shell(self) -> str:
         """The launch as a shell would take it: the files' text in comments, then one command; credentials are

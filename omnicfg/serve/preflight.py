@@ -13,6 +13,7 @@ from typing import Final
 
 from omnicfg.diagnostics import Diagnostic, Severity
 from omnicfg.errors import OmnicfgError
+from omnicfg.files import expanded
 from omnicfg.plan import StagePlan
 from omnicfg.resources.placement import Placement, placement_of
 from omnicfg.resources.sizes import gib
@@ -155,7 +156,7 @@ def _port_help(error: OSError) -> str:
 
 def model_problems(model: str) -> Iterator[Diagnostic]:
     """The model is neither a directory with a config.json nor something that can be had from the hub."""
-    directory = Path(model).expanduser()
+    directory = expanded(model)
     if model and directory.is_dir():
         if not (directory / "config.json").is_file():
             yield problem(f"`{model}` holds no config.json, so it is no model", "name the directory of a checkpoint")
@@ -185,5 +186,5 @@ def hub_is_offline() -> bool:
 def hub_cache_of(model: str) -> Path:
     """Where the Hugging Face hub's library keeps a model, by its environment variables."""
     home = Path(os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface")
-    cache = Path(os.environ.get("HF_HUB_CACHE") or home / "hub").expanduser()
+    cache = expanded(os.environ.get("HF_HUB_CACHE") or home / "hub")
     return cache / f"models--{model.replace('/', '--')}"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from omnicfg.cache import make_once, user_cache
+from omnicfg.errors import UsageError
 
 
 def test_the_directory_is_written_once(tmp_path: Path) -> None:
@@ -60,6 +61,14 @@ def test_processes_that_race_all_get_it(tmp_path: Path) -> None:
     racers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
     assert [racer.communicate()[0].strip() for racer in racers] == ["20"] * 4
     assert [entry.name for entry in tmp_path.iterdir()] == ["thing"]
+
+
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+    with pytest.raises(UsageError, match="no home directory") as caught:
+        user_cache()
+    assert "XDG_CACHE_HOME" in str(caught.value.diagnostics[0].help)
 
 
 @pytest.mark.parametrize(

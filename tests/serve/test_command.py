@@ -70,14 +70,15 @@ def test_a_port_in_use_is_trouble(taken_port: int) -> None:
         run(["serve", "tiny-omni", "--port", str(taken_port)])
 
 
-def test_all_that_is_missing_is_told_at_once(taken_port: int) -> None:
-    words = ["serve", "qwen3_omni_moe", "--model", "./nowhere", "--port", str(taken_port)]
+@pytest.mark.parametrize("model", ["./nowhere", "~nobody-of-that-name/model"])
+def test_all_that_is_missing_is_told_at_once(taken_port: int, model: str) -> None:
+    words = ["serve", "qwen3_omni_moe", "--model", model, "--port", str(taken_port)]
     with pytest.raises(OmnicfgError) as caught:
         run(words)
     found = [diagnostic.message for diagnostic in caught.value.diagnostics]
     assert len(found) == 2
     assert "cannot be listened on" in found[0]
-    assert "there is no model `./nowhere`" in found[1]
+    assert f"there is no model `{model}`" in found[1]
 
 
 def test_a_model_directory_tells_which_hidden_states_are_kept(

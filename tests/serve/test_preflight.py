@@ -167,7 +167,9 @@ def test_a_directory_without_one_is_not(tmp_path: Path) -> None:
     assert "holds no config.json" in message
 
 
-@pytest.mark.parametrize("model", ["nowhere", "./no/such", "/no/such/dir", "~/no/such", "../up", ""])
+@pytest.mark.parametrize(
+    "model", ["nowhere", "./no/such", "/no/such/dir", "~/no/such", "~nobody-of-that-name/x", "../up", ""]
+)
 def test_what_is_neither_directory_nor_id_is_no_model(model: str) -> None:
     [message] = messages(preflight.model_problems(model))
     assert f"there is no model `{model}`" in message
