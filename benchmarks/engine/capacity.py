@@ -141,7 +141,8 @@ def main() -> int:
 def _measure(arm: str, setting: Setting, folder: Path, repetitions: int) -> dict[str, Any]:
     socket, log = folder / f"{setting.name(arm)}.sock", folder / f"{setting.name(arm)}.log"
     arguments = setting.arguments(arm, folder, socket)
-    with Server(arm, arguments, 8090 + len(arm), log, server_environment(folder)) as server:
+    environment = server_environment(folder) | ({"VLLM_CPU_OMP_THREADS_BIND": "nobind"} if setting.tiny else {})
+    with Server(arm, arguments, 8090 + len(arm), log, environment) as server:
         seconds = server.wait_ready(400)
         with Consumer(socket) if arm in _WITH_ROWS else contextlib.nullcontext() as consumer:
             rates = {load.name: list(_rates(server, setting, load, consumer, repetitions)) for load in setting.loads}

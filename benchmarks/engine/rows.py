@@ -137,7 +137,7 @@ def _run(configuration: Configuration, results: Results, timeout: float, cpu: bo
         arguments += ["--replicated"]
     if configuration.wrong_block:
         arguments += ["--wrong-block", "--scenario", "hit", "--scenario", "crowd"]
-    runner = {} if cpu else environment(configuration.runner)
+    runner = {"VLLM_CPU_OMP_THREADS_BIND": "nobind"} if cpu else environment(configuration.runner)
     variables = engine_environment(folder, TRITON_F32_DEFAULT="ieee", **runner)
     started = time.monotonic()
     code = run_python(arguments, folder / f"{name}.log", variables, timeout)
@@ -176,7 +176,7 @@ def _gpu_args(dtype: str) -> dict[str, Any]:
 
 
 def _cpu_args() -> dict[str, Any]:
-    return {**_common_args("float32"), "enforce_eager": True}
+    return {**_common_args("float32"), "enforce_eager": True, "distributed_executor_backend": "mp"}
 
 
 def _common_args(dtype: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from typing import Self
 
 from benchmarks.engine.support import Budget
 from benchmarks.gpu.archive import kept
-from benchmarks.gpu.parts import Context, Part, parts
+from benchmarks.gpu.parts import GRACE_S, Context, Part, parts
 from omnicfg.bench.interrupt import interruptible
 
 SAVED_S = 2.0
@@ -83,7 +83,7 @@ def _run(group: Sequence[Turn], context: Context) -> None:
     """A group's parts at once. A signal that stops this process stops them."""
 
     def begin(turn: Turn) -> None:
-        if context.stop.wait(turn.delay):
+        if context.stop.wait(turn.delay) or context.budget.left < GRACE_S:
             return
         began = time.monotonic()
         try:

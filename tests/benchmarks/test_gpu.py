@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from threading import Event
+from threading import Event, Lock
 from typing import Any
 
 import pytest
@@ -175,6 +175,63 @@ def test_an_archive_has_results_and_no_models_and_changes_nothing_that_is_there(
     unpack(tmp_path / "state.tgz", other)
     found = {file.relative_to(other).as_posix(): file.read_text() for file in other.rglob("*") if file.is_file()}
     assert found == {"a/b/one.json": "a/b/one.json", "a/two.log": "newer"}
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, str]]]:
+    """What would be run, as (devices, options); a bench makes its folder as it does."""
+    told: list[tuple[str, dict[str, str]]] = []
+    lock = Lock()
+
+    def run(self: Context, command: list[str], log: Path, *, devices: str = "0,1", **_: Any) -> int:
+        options = {word: command[place + 1] for place, word in enumerate(command[:-1]) if word.startswith("--")}
+        with lock:
+            told.append((devices, options))
+        setup = Path(options["--out"]) / "setup.json"
+        setup.parent.mkdir(parents=True, exist_ok=True)
+        setup.touch()
+        return 0
+
+    monkeypatch.setattr(Context, "run", run)
+    monkeypatch.setattr(Context, "model", lambda self, name: self.state / name)
+    return told
+
+
+def test_speech_on_one_gpu_changes_the_arms_gpus_from_round_to_round(
+    tmp_path: Path, commands: list[tuple[str, dict[str, str]]]
+) -> None:
+    here = Context(tmp_path, Budget(300), 2, cpu=False, stop=Event())
+    parts()["speech-one"].run(here)
+    told = [(options["--rounds"], options["--arm"].partition(":")[0], devices) for devices, options in commands]
+    assert told[0] == ("1", "off", "0")  # the first to make the folder is the baseline
+    assert sorted(told) == [("1", "off", "0"), ("1", "on", "1"), ("2", "off", "1"), ("2", "on", "0")]
+    assert len({options["--out"] for _, options in commands}) == 1
+
+
+def test_speech_on_two_gpus_measures_one_arm_after_the_other(
+    tmp_path: Path, commands: list[tuple[str, dict[str, str]]]
+) -> None:
+    parts()["speech-two"].run(Context(tmp_path, Budget(300), 1, cpu=False, stop=Event()))
+    assert [(devices, options["--arm"].partition(":")[0]) for devices, options in commands] == [
+        ("0,1", "off"),
+        ("0,1", "on"),
+    ]
+
+
+def test_text_shares_the_rows_out_among_the_gpus(tmp_path: Path, commands: list[tuple[str, dict[str, str]]]) -> None:
+    parts()["text-qwen3"].run(Context(tmp_path, Budget(300), 3, cpu=False, stop=Event()))
+    by_device = dict(commands)
+    assert sorted(by_device) == ["0", "1"]
+    named = [options["--loads"].split(",") for options in by_device.values()]
+    assert sorted(named[0] + named[1]) == sorted(load.name for load in loads("qwen3", cpu=False))
+    assert {options["--rounds"] for options in by_device.values()} == {"3"}
+
+
+def test_without_time_nothing_begins(known: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ran = known(a=done("a"))
+    assert gpu.main([str(tmp_path), "a", "--seconds", "1"]) == 1
+    assert ran == []
+    assert "a told" in capsys.readouterr().out
 
 
 def test_both_gpus_get_about_as_much_to_do() -> None:

@@ -34,6 +34,7 @@ held = torch.empty(free - int(sys.argv[1]), dtype=torch.uint8, device="cuda")
 print("held", flush=True)
 sys.stdin.read()
 """
+_OWN: Final = re.compile(r"(?:omnicfg \w+: (?!starting,)|error: |  = help: ).*")
 _START_S: Final = 150.0
 _SETTLED_S: Final = 30.0
 _LATER: Final = ("talker", "code2wav")
@@ -119,7 +120,10 @@ def _killed(context: Context) -> Mapping[str, Any]:
             time.sleep(0.2)
         told["thinker: serve's exit code"] = server.process.poll()
         told["left"] = server.processes()
-    return {**told, "messages": _messages(server.said())}
+    on = ("", "", "") if context.cpu else (" on device 0", " on device 1", " on device 1")
+    named = [f"stage 0{on[0]} ended", f"stage 1 (talker){on[1]} died", f"stage 2 (code2wav){on[2]} died"]
+    said = _messages(server.said())
+    return {**told, "not said": [one for one in named if one not in " ".join(said)], "messages": said}
 
 
 def _again(server: Served, name: str, context: Context) -> str:
@@ -156,9 +160,8 @@ def _model(context: Context) -> str:
 
 
 def _messages(said: str) -> list[str]:
-    """What omnicfg itself has said, the last of it."""
-    own = [line[:300] for line in said.splitlines() if line.startswith(("omnicfg", "error", "  = ", "help"))]
-    return own[-12:]
+    """What omnicfg itself has said, the last of it; a line may begin with what another process left unended."""
+    return [line[:300] for line in _OWN.findall(said)][-12:]
 
 
 def _names(told: Mapping[str, Any], stage: str, device: str) -> bool:
@@ -192,6 +195,7 @@ CHECKS: Final = (
             )
             and told.get("thinker: serve's exit code") not in (0, None)
             and not told.get("left", True)
+            and not told["not said"]
         ),
     ),
 )
