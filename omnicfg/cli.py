@@ -111,12 +111,20 @@ def main() -> None:
         streams.write_no_more()
         sys.exit(_READER_GONE)
     except OSError as error:
-        if error.errno not in _UNWRITABLE:
-            raise
-        streams.write_no_more()
-        print(f"error: the output cannot be written: {error.strerror}", file=sys.stderr)
+        print(f"error: {_trouble(error)}", file=sys.stderr)
         sys.exit(2)
     sys.exit(code)
+
+
+def _trouble(error: OSError) -> str:
+    """What the machine refuses: to write the output, or a file where no command has expected it."""
+    said = error.strerror or str(error) or type(error).__name__
+    if error.filename is not None:
+        return f"`{error.filename}`: {said}"
+    if error.errno not in _UNWRITABLE:
+        return said
+    streams.write_no_more()
+    return f"the output cannot be written: {said}"
 
 
 if __name__ == "__main__":

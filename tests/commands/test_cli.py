@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -136,6 +137,27 @@ def test_output_that_cannot_be_written_is_trouble() -> None:
             cwd=ROOT,
         )
     assert (done.returncode, done.stderr) == (2, "error: the output cannot be written: No space left on device\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (FileNotFoundError(2, "No usable temporary directory found in ['/tmp']"), "No usable temporary directory"),
+        (PermissionError(13, "Permission denied", "/data/x.json"), "`/data/x.json`: Permission denied"),
+        (OSError(28, "No space left on device", "/tmp/x"), "`/tmp/x`: No space left on device"),
+    ],
+)
+def test_what_the_machine_refuses_is_trouble_in_a_line(
+    run: Run, monkeypatch: pytest.MonkeyPatch, error: OSError, said: str
+) -> None:
+    def refuse() -> NoReturn:
+        raise error
+
+    monkeypatch.setattr("omnicfg.catalog.library.library", refuse)
+    result = run("profiles")
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith(f"error: {said}")
+    assert result.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(("words", "code"), [("profiles", 0), ("reslove", 2)])
