@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from omnicfg.catalog.capabilities import entry_for, record_of
 from omnicfg.diagnostics import Fix, Severity
 from omnicfg.fixes.edits import rewrite_value
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.rule import Finding, Rule, Subject, prefix_caching
+from omnicfg.tree import Mark
+from omnicfg.wording import listed
 
 RULE = Rule(
     code="OC501",
@@ -42,22 +44,46 @@ stages:
 )
 
 
-def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
-    """Every stage whose cache is on, against the first entry of its record that matches."""
-    for stage in plan.stages:
-        if not prefix_caching(stage):
-            continue
-        entry = entry_for(plan.pipeline, stage.model_stage, "prefix_caching", subject.situation(plan, stage))
-        severity = None if entry is None else _severity(entry, is_set(stage))
-        if entry is not None and severity is not None:
-            yield Finding(
-                plan.setting_mark(stage.stage_id, stage.engine_args.items.get("enable_prefix_caching")),
-                _message(plan, stage, entry),
-                _help(stage),
-                stage.stage_id,
-                severity=severity,
-                fix=_fix(plan, stage, subject),
-            )
+class _Kind(NamedTuple):
+    """What is said once, whatever the platforms: of which setting of which stage, and how bad it is."""
+
+    mark: Mark
+    stage_id: int
+    is_set: bool
+    severity: Severity
+
+
+class _Case(NamedTuple):
+    """What is known on one platform."""
+
+    platform: str
+    plan: Plan
+    stage: StagePlan
+    entry: Mapping[str, Any]
+
+
+def check_profile(subject: Subject) -> Iterator[Finding]:
+    """Every stage whose cache is on, against the first entry of its record that matches on each platform."""
+    found: dict[_Kind, list[_Case]] = {}
+    for platform, plan in subject.plans.items():
+        for stage in filter(prefix_caching, plan.stages):
+            entry = entry_for(plan.pipeline, stage.model_stage, "prefix_caching", subject.situation(plan, stage))
+            severity = None if entry is None else _severity(entry, is_set(stage))
+            if entry is not None and severity is not None:
+                mark = plan.setting_mark(stage.stage_id, stage.engine_args.items.get("enable_prefix_caching"))
+                kind = _Kind(mark, stage.stage_id, is_set(stage), severity)
+                found.setdefault(kind, []).append(_Case(platform, plan, stage, entry))
+    for kind, cases in found.items():
+        _, plan, stage, _ = cases[0]
+        yield Finding(
+            kind.mark,
+            _message(plan, stage, cases),
+            _help(stage),
+            stage.stage_id,
+            platform=",".join(case.platform for case in cases),
+            severity=kind.severity,
+            fix=_fix(plan, stage, subject),
+        )
 
 
 def _fix(plan: Plan, stage: StagePlan, subject: Subject) -> Fix | None:
@@ -83,15 +109,24 @@ def _severity(entry: Mapping[str, Any], explicit: bool) -> Severity | None:
     return None
 
 
-def _message(plan: Plan, stage: StagePlan, entry: Mapping[str, Any]) -> str:
+def _message(plan: Plan, stage: StagePlan, cases: Sequence[_Case]) -> str:
     record = record_of(plan.pipeline)
     title = record["title"] if record else plan.pipeline
     how = "is on" if is_set(stage) else "is unset, and vLLM's default is on"
-    verdict = {"no-benefit": "without benefit"}.get(entry["verdict"], entry["verdict"])
     return (
-        f"the prefix cache of stage {stage.stage_id} ({stage.model_stage}) {how}, "
-        f"but for {title} it is {verdict} here: "
-        f"{entry['evidence']} [{entry['source']}]"
+        f"the prefix cache of stage {stage.stage_id} ({stage.model_stage}) {how}, but for {title} it is {_known(cases)}"
+    )
+
+
+def _known(cases: Sequence[_Case]) -> str:
+    """Verdict, evidence and source; on which platforms, where what is known differs among them."""
+    on: dict[tuple[str, str, str], list[str]] = {}
+    for case in cases:
+        verdict = {"no-benefit": "without benefit"}.get(case.entry["verdict"], case.entry["verdict"])
+        on.setdefault((verdict, case.entry["evidence"], case.entry["source"]), []).append(case.platform)
+    return "; ".join(
+        f"{verdict} {'here' if len(on) == 1 else f'on {listed(platforms)}'}: {evidence} [{source}]"
+        for (verdict, evidence, source), platforms in on.items()
     )
 
 

@@ -48,6 +48,18 @@ def test_minicpm_o_in_turn_mode_may_have_its_cache_on(profile_file: WriteProfile
     assert told(profile_file(text), "OC501") == []  # unvalidated but for CUDA, which is no reason to refuse it
 
 
+def test_what_differs_among_platforms_is_one_finding_that_says_where(profile_file: WriteProfile) -> None:
+    profile = profile_file(
+        "pipeline: qwen3_tts\nasync_chunk: false\nstages:\n  - {stage_id: 0, enable_prefix_caching: true}\n"
+    )
+    [found] = findings(profile, "OC501")
+    assert (found.platform, found.severity) == (None, Severity.NOTE)
+    assert "for Qwen3-TTS it is without benefit on cuda: The first audio packet comes" in found.message
+    assert "]; without benefit on npu, rocm, xpu and musa: Hits only on exact repeats" in found.message
+    [alone] = findings(profile, "OC501", platform="cuda")
+    assert "without benefit here: The first audio packet comes" in alone.message
+
+
 MINICPM = "pipeline: minicpmo_4_5\nstages:\n  - {stage_id: 0, enable_prefix_caching: true}\n" + "".join(
     f"  - {{stage_id: {stage}, enable_prefix_caching: false}}\n" for stage in (1, 2)
 )
