@@ -49,9 +49,7 @@ def test_minicpm_o_in_turn_mode_may_have_its_cache_on(profile_file: WriteProfile
 
 
 def test_what_differs_among_platforms_is_one_finding_that_says_where(profile_file: WriteProfile) -> None:
-    profile = profile_file(
-        "pipeline: qwen3_tts\nasync_chunk: false\nstages:\n  - {stage_id: 0, enable_prefix_caching: true}\n"
-    )
+    profile = profile_file("pipeline: qwen3_tts\nstages:\n  - {stage_id: 0, enable_prefix_caching: true}\n")
     [found] = findings(profile, "OC501")
     assert (found.platform, found.severity) == (None, Severity.NOTE)
     assert "for Qwen3-TTS it is without benefit on cuda: The first audio packet comes" in found.message
