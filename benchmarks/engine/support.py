@@ -12,6 +12,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+from omnicfg.files import write_whole
 from omnicfg.serve.child import child
 
 
@@ -30,8 +31,8 @@ class Results:
         return self.folder / f"{name}.json"
 
     def write(self, name: str, result: dict[str, Any]) -> None:
-        """Keep a measurement."""
-        self.path(name).write_text(json.dumps(result, indent=1) + "\n")
+        """Keep a measurement, whole or not at all."""
+        write_whole(self.path(name), json.dumps(result, indent=1) + "\n")
 
     def read(self, name: str) -> dict[str, Any]:
         """A measurement that is there."""

@@ -52,5 +52,6 @@ def pack(folder: Path, archive: Path) -> None:
         for file in sorted(folder.rglob("*")):
             inside = file.relative_to(folder)
             if file.suffix in _SUFFIXES and file.is_file() and not _LEFT_OUT & set(inside.parts[:-1]):
-                packed.add(file, inside.as_posix())
+                with contextlib.suppress(FileNotFoundError):  # a part has put it away meanwhile
+                    packed.add(file, inside.as_posix())
     half.replace(archive)
