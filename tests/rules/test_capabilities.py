@@ -49,7 +49,9 @@ def test_minicpm_o_in_turn_mode_may_have_its_cache_on(profile_file: WriteProfile
 
 
 def test_what_differs_among_platforms_is_one_finding_that_says_where(profile_file: WriteProfile) -> None:
-    profile = profile_file("pipeline: qwen3_tts\nstages:\n  - {stage_id: 0, enable_prefix_caching: true}\n")
+    others = "".join(f"  {name}: {{model_runner: v1}}\n" for name in ("npu", "rocm", "xpu", "musa"))
+    stages = "stages:\n  - {stage_id: 0, enable_prefix_caching: true}\n"
+    profile = profile_file(f"pipeline: qwen3_tts\nmodel_runner: v2\n{stages}platforms:\n{others}")
     [found] = findings(profile, "OC501")
     assert (found.platform, found.severity) == (None, Severity.NOTE)
     assert "for Qwen3-TTS it is without benefit on cuda: The first audio packet comes" in found.message
