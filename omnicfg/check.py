@@ -186,16 +186,17 @@ def check_profile(
 ) -> Looked:
     """The findings about one profile, those of each platform apart."""
     path, shown = find_profile(name if isinstance(name, str) else Path(name))
-    try:
-        raw, chain = read_chain(path, shown, overlays)
-    except ResolveError as error:
-        return Looked(list(error.diagnostics), {shown: path})
-    try:
-        profile = Profile(shown, path, raw, chain, deploy(raw))
-    except ResolveError as error:
-        refused = Profile(shown, path, raw, chain, raw)
-        return _refused(refused, pipeline, overrides, engine, list(error.diagnostics))
     found: list[Diagnostic] = []
+    raw, chain = read_chain(path, shown, overlays, found)
+    if not chain.documents:
+        return Looked(found, chain.paths)
+    profile = Profile(shown, path, raw, chain, raw)
+    if found:
+        return _refused(profile, pipeline, overrides, engine, found)
+    try:
+        profile = profile._replace(deploy=deploy(raw))
+    except ResolveError as error:
+        return _refused(profile, pipeline, overrides, engine, list(error.diagnostics))
     key = _pipeline(profile, pipeline, overrides, model, found)
     subject = Subject(profile, key, engine, overrides, model=model, target=vllm_version)
     if key is not None:

@@ -22,6 +22,7 @@ from omnicfg.tree import Mapping as Tree
 from omnicfg.tree import Mark, plain
 
 if TYPE_CHECKING:
+    from omnicfg.diagnostics import Diagnostic
     from omnicfg.passes.override import Override
 
 ProfileName = str | os.PathLike[str]
@@ -54,9 +55,17 @@ def load_file(path: Path, shown: str, overlays: ProfileName | Iterable[ProfileNa
     return Profile(shown, path, raw, chain, deploy(raw))
 
 
-def read_chain(path: Path, shown: str, overlays: ProfileName | Iterable[ProfileName] = ()) -> tuple[Tree, Chain]:
-    """What the files of a profile say together, and the files; whether it makes sense has not been looked at."""
-    return inherit(path, shown, [find_profile(Path(overlay))[0] for overlay in names_of(overlays)])
+def read_chain(
+    path: Path,
+    shown: str,
+    overlays: ProfileName | Iterable[ProfileName] = (),
+    found: list[Diagnostic] | None = None,
+) -> tuple[Tree, Chain]:
+    """What the files of a profile say together, and the files; whether it makes sense has not been looked at.
+
+    Where ``found`` is given, every refusal comes there, and what can be read is read all the same.
+    """
+    return inherit(path, shown, [find_profile(Path(overlay))[0] for overlay in names_of(overlays)], found)
 
 
 def compile_profile(profile: Profile, platform: str, pipeline: str, overrides: Iterable[Override] = ()) -> Plan:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from omnicfg.errors import ResolveError
@@ -45,6 +48,8 @@ REFUSALS: dict[str, Refusal] = {
     "outside-root": Refusal("OC022", "A file lies outside the directory that `--root` confines reading to."),
 }
 
+_collected: ContextVar[list[Diagnostic] | None] = ContextVar("refusals", default=None)
+
 
 def refuse(name: str, mark: Mark | None, message: str, help: str | None = None, **where: str | int | None) -> NoReturn:
     """Stop compiling: raise :class:`ResolveError` with one diagnostic of the named refusal.
@@ -52,6 +57,28 @@ def refuse(name: str, mark: Mark | None, message: str, help: str | None = None, 
     ``where`` may hold ``platform`` and ``stage_id``.
     """
     raise ResolveError([refusal(name, mark, message, help, **where)])
+
+
+def refuse_and_go_on(
+    name: str, mark: Mark | None, message: str, help: str | None = None, **where: str | int | None
+) -> None:
+    """As :func:`refuse`; but where refusals are collected (:func:`collecting`), reading goes on after this one."""
+    found = _collected.get()
+    if found is None:
+        refuse(name, mark, message, help, **where)
+    told = refusal(name, mark, message, help, **where)
+    if told not in found:  # a text may be read twice, by two parsers
+        found.append(told)
+
+
+@contextmanager
+def collecting(found: list[Diagnostic]) -> Iterator[None]:
+    """Inside, refusals that one can go on after come into ``found``."""
+    token = _collected.set(found)
+    try:
+        yield
+    finally:
+        _collected.reset(token)
 
 
 def refusal(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import omnicfg
+from omnicfg.buffers import Buffers
 from omnicfg.check import Looked, check
 from omnicfg.diagnostics import Severity
 from omnicfg.errors import ResolveError, UsageError
@@ -177,3 +178,66 @@ def test_shipped_profiles_have_no_errors() -> None:
 
     found = omnicfg.validate(list(library()))
     assert [one for one in found if one.severity is Severity.ERROR] == []
+
+
+# ----------------------------------------------------------------------------------- what cannot be read, and the rest
+def test_every_refusal_of_a_file_is_told_and_what_else_is_wrong_with_it(
+    profile_file: WriteProfile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NOT_SET", raising=False)
+    profile = profile_file(
+        TTS
+        + """\
+trust_remote_code: ${nowhere}
+dtype: ${oc.coerce:float16}
+session_mode: ${oc.env:NOT_SET}
+quantization: ${dtype}
+stages:
+  - stage_id: 0
+    max_num_seqs: 8
+    max_num_seqs: 9
+    max_model_len: !size 4096
+    max_num_seq: 8
+    seed: 0b_
+"""
+    )
+    assert [one[1:3] for one in summary(profile)] == [
+        (3, "OC009"),
+        (4, "OC009"),
+        (5, "OC009"),
+        (10, "OC003"),
+        (11, "OC005"),
+        (12, "OC101"),
+        (13, "OC021"),
+    ]
+    with pytest.raises(ResolveError) as refused:
+        omnicfg.resolve(profile)
+    assert len(refused.value.diagnostics) == 1, "who compiles wants no more than the reason"
+
+
+def test_a_base_that_cannot_be_read_hides_nothing_of_the_file_above(profile_file: WriteProfile) -> None:
+    profile_file("a: [\n", "base.yaml")
+    profile = profile_file("base_config: base.yaml\n" + TTS + "asynch_chunk: true\n", "top.yaml")
+    assert [one[:3] for one in summary(profile)] == [("base.yaml", 1, "OC002"), ("top.yaml", 4, "OC101")]
+
+
+def test_an_overlay_that_cannot_be_read_hides_nothing_of_the_file_below(profile_file: WriteProfile) -> None:
+    profile, overlay = profile_file(TTS + "asynch_chunk: true\n", "p.yaml"), profile_file("\ta: 1\n", "over.yaml")
+    assert [one[:3] for one in summary(profile, overlays=overlay)] == [
+        ("over.yaml", 1, "OC002"),
+        ("p.yaml", 3, "OC101"),
+    ]
+
+
+def test_files_that_do_not_go_together_are_each_looked_at(profile_file: WriteProfile) -> None:
+    profile_file("stages: {0: {}}\n", "base.yaml")
+    profile = profile_file("base_config: base.yaml\n" + TTS + "asynch_chunk: true\nstages: []\n", "top.yaml")
+    assert {one[:3] for one in summary(profile)} >= {("base.yaml", 1, "OC008"), ("top.yaml", 4, "OC101")}
+
+
+def test_a_flawed_base_is_flawed_however_often_it_is_read(profile_file: WriteProfile) -> None:
+    profile_file("a: 1\na: 2\n", "base.yaml")
+    one, other = (profile_file(f"base_config: base.yaml\n{TTS}", name) for name in ("one.yaml", "two.yaml"))
+    with Buffers():
+        assert [each[:3] for each in summary(one)] == [each[:3] for each in summary(one)]
+        assert ("base.yaml", 2, "OC003", None) in summary(one, other)

@@ -9,18 +9,23 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from collections.abc import Sequence as SequenceOf
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from omnicfg.buffers import text_of
 from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.confine import may_read, root_shown
+from omnicfg.errors import ResolveError
 from omnicfg.passes.interpolate import interpolate
-from omnicfg.passes.read import read_file
-from omnicfg.refusals import refuse
+from omnicfg.passes.read import load_text, read_file, read_text
+from omnicfg.refusals import collecting, refuse
 from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Scalar, Sequence, deep_merge, over, plain
+
+if TYPE_CHECKING:
+    from omnicfg.diagnostics import Diagnostic
 
 MAX_CHAIN: Final = 32
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
@@ -38,26 +43,64 @@ class Chain:
         self.paths: dict[str, Path] = {}
 
 
-def inherit(profile: Path, shown: str, overlays: SequenceOf[Path] = ()) -> tuple[Mapping, Chain]:
+def inherit(
+    profile: Path, shown: str, overlays: SequenceOf[Path] = (), found: list[Diagnostic] | None = None
+) -> tuple[Mapping, Chain]:
     """The raw profile at ``profile`` with its bases below it and ``overlays`` on top, and the files it came from.
 
-    An overlay acts as a file whose ``base_config`` is everything before it.
+    An overlay acts as a file whose ``base_config`` is everything before it. Where ``found`` is given, every refusal
+    comes there, and what can be read is read all the same.
     """
     chain = Chain()
-    merged = _load(profile, shown, Layer(LayerKind.PROFILE, Path(shown).name), chain, ())
+    merged = _load(profile, shown, Layer(LayerKind.PROFILE, Path(shown).name), chain, (), found)
     for overlay in overlays:
-        upper = _load(overlay, str(overlay), Layer(LayerKind.OVERLAY, overlay.name), chain, ())
-        merged = merge_documents(merged, upper)
+        upper = _load(overlay, str(overlay), Layer(LayerKind.OVERLAY, overlay.name), chain, (), found)
+        merged = _or_go_on(partial(merge_documents, merged, upper), found) or upper
     return merged, chain
 
 
-def _load(path: Path, shown: str, layer: Layer, chain: Chain, seen: tuple[str, ...]) -> Mapping:
-    document = interpolate(read_file(path, layer, shown))
-    chain.documents.append(document)
+def _or_go_on(work: Callable[[], Mapping], found: list[Diagnostic] | None) -> Mapping | None:
+    """What ``work`` gives; where it is refused, ``None``, and why goes to ``found``."""
+    if found is None:
+        return work()
+    try:
+        return work()
+    except ResolveError as error:
+        found += error.diagnostics
+        return None
+
+
+def _document(path: Path, shown: str, layer: Layer, found: list[Diagnostic] | None) -> Mapping | None:
+    """What a file says; what can be read of it where refusals go to ``found``, ``None`` where that is nothing."""
+    try:
+        return interpolate(read_file(path, layer, shown))
+    except ResolveError:
+        if found is None:
+            raise
+    with collecting(found):
+        return _or_go_on(lambda: interpolate(read_text(load_text(path, shown), layer, shown)), found)
+
+
+def _load(
+    path: Path, shown: str, layer: Layer, chain: Chain, seen: tuple[str, ...], found: list[Diagnostic] | None
+) -> Mapping:
     chain.paths[shown] = path
+    document = _document(path, shown, layer, found)
+    if document is None:
+        return Mapping({}, layer, Mark(shown))
+    chain.documents.append(document)
+    own = document.without("base_config")
     base = document.items.get("base_config")
     if base is None or plain(base) is None:
-        return document.without("base_config")
+        return own
+    lower = _or_go_on(partial(_lower, path, shown, base, chain, seen, found), found)
+    return own if lower is None else _or_go_on(partial(merge_documents, lower, own), found) or own
+
+
+def _lower(
+    path: Path, shown: str, base: Node, chain: Chain, seen: tuple[str, ...], found: list[Diagnostic] | None
+) -> Mapping:
+    """What the base of a file says, with all that lies below it."""
     identity = os.path.normpath(path.absolute())
     base_path, base_shown = _base_path(path, shown, base)
     if os.path.normpath(base_path.absolute()) in (*seen, identity) or len(seen) >= MAX_CHAIN:
@@ -70,8 +113,7 @@ def _load(path: Path, shown: str, layer: Layer, chain: Chain, seen: tuple[str, .
             "Let the chain end in a file without `base_config`.",
         )
     _check_base(base, base_path)
-    lower = _load(base_path, base_shown, Layer(LayerKind.BASE, base_path.name), chain, (*seen, identity))
-    return merge_documents(lower, document.without("base_config"))
+    return _load(base_path, base_shown, Layer(LayerKind.BASE, base_path.name), chain, (*seen, identity), found)
 
 
 def _base_path(path: Path, shown: str, base: Node) -> tuple[Path, str]:

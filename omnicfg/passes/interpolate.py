@@ -13,7 +13,7 @@ from typing import Final
 
 from omnicfg.confine import may_use
 from omnicfg.passes.read import MAX_BYTES, MAX_DEPTH
-from omnicfg.refusals import refuse
+from omnicfg.refusals import refuse, refuse_and_go_on
 from omnicfg.tree import Mapping, Mark, Node, Route, Scalar, Sequence, grow, leaves, plain
 
 MAX_EXPRESSIONS: Final = 256
@@ -46,14 +46,19 @@ def interpolate(document: Mapping) -> Mapping:
         return document
     if len(expressions) > MAX_EXPRESSIONS:
         refuse("too-large", expressions[MAX_EXPRESSIONS][1].mark, f"more than {MAX_EXPRESSIONS} `${{...}}` expressions")
-    for _, leaf in expressions:
-        _check_form(leaf)
-    _check_growth(document, expressions)
-    container = _container(document, expressions[0][1].mark)
-    resolved: Node = document
+    harmless: Node = document
+    good: list[tuple[Route, Scalar]] = []
     for route, leaf in expressions:
-        value = _resolve(container, route, leaf)
-        resolved = _replaced(resolved, route, _grown(value, leaf, len(route)))
+        if _has_good_form(leaf):
+            good.append((route, leaf))
+        else:
+            harmless = _replaced(harmless, route, Scalar(None, leaf.layer, leaf.mark))
+    assert isinstance(harmless, Mapping)
+    _check_growth(harmless, good)
+    container = _container(harmless, expressions[0][1].mark)
+    resolved: Node = document
+    for route, leaf in good:
+        resolved = _replaced(resolved, route, _resolve(container, route, leaf))
     assert isinstance(resolved, Mapping)
     return resolved
 
@@ -62,28 +67,30 @@ def _has_expression(leaf: Scalar) -> bool:
     return isinstance(leaf.value, str) and "${" in leaf.value
 
 
-def _check_form(leaf: Scalar) -> None:
+def _has_good_form(leaf: Scalar) -> bool:
     rest = re.sub(_ESCAPED, "", re.sub(_ALLOWED, "", leaf.value))
     if "${" in rest:
-        refuse(
+        refuse_and_go_on(
             "interpolation",
             leaf.mark,
             "this `${...}` expression is not one that a profile may have",
             "Write `${key.of.this.file}`, `${oc.env:NAME}`, `${oc.env:NAME,default}` or `${oc.decode:${oc.env:NAME}}`.",
         )
-    _check_variables(leaf)
+        return False
+    return _has_known_variables(leaf)
 
 
-def _check_variables(leaf: Scalar) -> None:
+def _has_known_variables(leaf: Scalar) -> bool:
     """What the environment holds is nobody's business who merely writes a profile; a default does not change that."""
     barred = [name for name in re.findall(_ENVIRONMENT, leaf.value) if not may_use(name)]
     if barred:
-        refuse(
+        refuse_and_go_on(
             "interpolation",
             leaf.mark,
             f"the expression uses the environment variable `{barred[0]}`, which is not allowed",
             f"Where the profile may know it, allow it: `--allow-env {barred[0]}`.",
         )
+    return not barred
 
 
 def _check_growth(document: Mapping, expressions: list[tuple[Route, Scalar]]) -> None:
@@ -166,7 +173,8 @@ def _container(document: Mapping, mark: Mark) -> object:
         refuse("interpolation", mark, f"`${{...}}` cannot be parsed: {_first_line(error)}", "Check the expression.")
 
 
-def _resolve(container: object, route: Route, leaf: Scalar) -> object:
+def _resolve(container: object, route: Route, leaf: Scalar) -> Node:
+    """What an expression gives; itself where it cannot be resolved and that is no reason to stop."""
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
@@ -174,14 +182,16 @@ def _resolve(container: object, route: Route, leaf: Scalar) -> object:
     try:
         for step in route:
             value = value[step]  # type: ignore[index]
-        return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
+        found = OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
     except (OmegaConfBaseException, ValueError, TypeError, RecursionError, KeyError, IndexError) as error:
-        refuse(
+        refuse_and_go_on(
             "interpolation",
             leaf.mark,
             f"the expression cannot be resolved: {_first_line(error)}",
             _OF_VARIABLES if "oc.env" in str(leaf.value) else _OF_KEYS,
         )
+        return leaf
+    return _grown(found, leaf, len(route))
 
 
 _OF_KEYS: Final = "`${NAME}` is a key of the top level; `${.NAME}`, with a dot, one of the block that it stands in."

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 
 from omnicfg.buffers import in_use, text_of
 from omnicfg.confine import may_read, root_shown
-from omnicfg.refusals import refuse
+from omnicfg.refusals import refuse, refuse_and_go_on
 from omnicfg.tree import Layer, Mapping, Mark, Node, Scalar, Sequence
 
 T = TypeVar("T")
@@ -294,30 +294,32 @@ class _Builder:
                 value = read_scalar(text)
             elif tag is None or tag == "!":
                 value = text
+            elif tag.startswith(_CORE) and tag.removeprefix(_CORE) in _CONSTRUCT:
+                value = _construct(tag.removeprefix(_CORE), text)
             else:
-                kind = tag.removeprefix(_CORE) if tag.startswith(_CORE) else None
-                if kind not in _CONSTRUCT:
-                    refuse(
-                        "unsupported-yaml", mark, f"the YAML tag `{tag}` has no meaning in a profile", "Remove the tag."
-                    )
-                value = _construct(kind, text)
+                self._refuse_tag(event)
+                value = text
         except (ValueError, KeyError, IndexError, OverflowError):
-            refuse(
+            refuse_and_go_on(
                 "bad-value",
                 mark,
                 f"`{_short(text)}` looks like a number or boolean but cannot be read as one",
                 "Quote it if it is text.",
             )
+            value = text
         return Scalar(value, self.layer, mark, quoted=not plain, text=text)
+
+    def _refuse_tag(self, event: Any) -> None:
+        refuse_and_go_on(
+            "unsupported-yaml",
+            self._mark(event),
+            f"the YAML tag `{event.tag}` has no meaning in a profile",
+            "Remove the tag.",
+        )
 
     def _start(self, is_mapping: bool, event: Any) -> None:
         if event.tag not in (None, "!", _CORE + ("map" if is_mapping else "seq")):
-            refuse(
-                "unsupported-yaml",
-                self._mark(event),
-                f"the YAML tag `{event.tag}` has no meaning in a profile",
-                "Remove the tag.",
-            )
+            self._refuse_tag(event)
         if len(self.stack) >= MAX_DEPTH:
             refuse("too-large", self._mark(event), f"nested deeper than {MAX_DEPTH} levels")
         if event.anchor:
@@ -351,7 +353,9 @@ class _Builder:
         block = self.stack[-1] if self.stack else None
         is_key = block is not None and block.is_mapping and block.key is None
         if plain and not is_key and isinstance(node, Scalar) and node.text in _NO_VALUES:
-            refuse("unsupported-yaml", node.mark, f"`{node.text}` has a meaning of its own in YAML", "Quote it.")
+            refuse_and_go_on(
+                "unsupported-yaml", node.mark, f"`{node.text}` has a meaning of its own in YAML", "Quote it."
+            )
         if block is None:
             self.root = node
             return
@@ -373,7 +377,9 @@ class _Builder:
 
     def _check_anchor(self, anchor: str, mark: Mark) -> None:
         if anchor in self.anchors or anchor in self.open_anchors:
-            refuse("duplicate-key", mark, f"the anchor `&{_short(anchor)}` is already defined", "Give it another name.")
+            refuse_and_go_on(
+                "duplicate-key", mark, f"the anchor `&{_short(anchor)}` is already defined", "Give it another name."
+            )
 
     def _mapping(self, block: _Open, mark: Mark) -> Mapping:
         mapping = Mapping({}, self.layer, mark)
@@ -385,7 +391,7 @@ class _Builder:
                 continue
             if isinstance(key, str):
                 if key in written:
-                    refuse(
+                    refuse_and_go_on(
                         "duplicate-key",
                         key_mark,
                         f"`{_short(key)}` is already set on line {written[key].line}",
@@ -402,7 +408,9 @@ class _Builder:
                 mapping.put(key, node, key_mark)
         for key in mapping.items:
             if isinstance(key, int) and not isinstance(key, bool) and str(key) in mapping.items:
-                refuse("duplicate-key", mapping.key_mark(key), f"`{key}` is set twice, as a number and as text")
+                refuse_and_go_on(
+                    "duplicate-key", mapping.key_mark(key), f"`{key}` is set twice, as a number and as text"
+                )
         return mapping
 
     def _merge_sources(self, node: Node) -> list[Mapping]:
