@@ -64,8 +64,8 @@ _FENCE = re.compile(
 )
 _ATTRIBUTE = re.compile(r' (?P<name>[a-z-]+)="(?P<value>[^"]+)"')
 _HANDED_ON: Final = ("OMNICFG_UPSTREAM_DEPLOY",)
-_ANSWERS_S: Final = 300.0
-_ENDS_S: Final = 60.0
+_ANSWERS_S: Final = 600.0
+_ENDS_S: Final = 180.0
 _END = "\x1e"  # printed after each command's output
 
 
@@ -159,7 +159,7 @@ class Workspace:
             stderr=subprocess.STDOUT,
             encoding="utf-8",
             check=False,
-            timeout=300,
+            timeout=600,
         )
         return done.stdout.split(_END)[: len(scripts)]
 
