@@ -185,7 +185,7 @@ class TestRows:
         launch = bundled.first_stage(request("qwen3_omni_moe"), FOUR_GPUS)
         overrides, additional, transfer = (json.loads(option(launch, flag)) for flag in ROWS_FLAGS)
         assert overrides["architectures"] == ["PayloadQwen3OmniMoeForConditionalGeneration"]
-        assert additional["payload_rows"] == {"layers": [18], "final": False}, "what the checkpoint says"
+        assert additional["payload_rows"] == {"layers": [18], "final": False, "shards": 1}, "what the checkpoint says"
         assert transfer["kv_connector_extra_config"] == {
             "socket": str(runtime / "rows.sock"),
             "measures": {"grid": ["image_grid_thw", "video_grid_thw"], "seconds": ["second_per_grid_ts"]},
