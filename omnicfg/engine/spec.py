@@ -103,11 +103,6 @@ def payload_architecture(architecture: str) -> str:
     return ARCHITECTURE_PREFIX + architecture
 
 
-def base_architecture(name: str) -> str:
-    """The architecture that ``payload_architecture`` gave ``name``."""
-    return name.removeprefix(ARCHITECTURE_PREFIX)
-
-
 def rows_engine_args(
     payload: PayloadRows,
     hf_config: Mapping[str, Any],

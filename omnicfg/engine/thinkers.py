@@ -15,11 +15,11 @@ from typing import Any
 import torch
 from torch import nn
 from vllm.config import VllmConfig
-from vllm.model_executor.models import ModelRegistry
 from vllm.model_executor.models.interfaces import EagleModelMixin, SupportsEagle3
 from vllm.model_executor.models.utils import maybe_prefix
 from vllm.sequence import IntermediateTensors
 
+from omnicfg.engine.architectures import extended
 from omnicfg.engine.paged_rows import PagedRows
 from omnicfg.engine.spec import (
     ARCHITECTURE_PREFIX,
@@ -27,7 +27,6 @@ from omnicfg.engine.spec import (
     SHARDS_KEY,
     WEIGHTS_KEY,
     PayloadRows,
-    base_architecture,
 )
 
 LAYER_NAME = "payload_rows"
@@ -88,12 +87,7 @@ def with_payload_rows(base: type[nn.Module]) -> type[nn.Module]:
     return type(ARCHITECTURE_PREFIX + base.__name__, (KeepsPayloadRows, base), members)
 
 
-def __getattr__(name: str) -> type[nn.Module]:
-    if name.startswith(ARCHITECTURE_PREFIX):
-        model = ModelRegistry.models.get(base_architecture(name))
-        if model is not None:
-            return with_payload_rows(model.load_model_cls())
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = extended(__name__, ARCHITECTURE_PREFIX, with_payload_rows)
 
 
 def _new(cls: type[nn.Module], *args: Any, **kwargs: Any) -> nn.Module:

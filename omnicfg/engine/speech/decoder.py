@@ -16,6 +16,7 @@ from torch.nn import functional
 from vllm.config import VllmConfig
 from vllm.model_executor.models import ModelRegistry
 
+from omnicfg.engine.architectures import extended
 from omnicfg.engine.speech.predictor import CodePredictor, Shape
 
 ARCHITECTURE_PREFIX: Final = "Speech"
@@ -122,9 +123,4 @@ def register(architecture: str) -> str:
     return name
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith(ARCHITECTURE_PREFIX):
-        model = ModelRegistry.models.get(name.removeprefix(ARCHITECTURE_PREFIX))
-        if model is not None:
-            return speaking(model.load_model_cls())
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = extended(__name__, ARCHITECTURE_PREFIX, speaking)
