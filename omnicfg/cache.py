@@ -12,7 +12,7 @@ from typing import Final
 from omnicfg.errors import UsageError
 from omnicfg.files import expanded
 
-WRITABLE_CACHE: Final = "set XDG_CACHE_HOME to a directory that can be written"
+WRITABLE_CACHE: Final = "Set XDG_CACHE_HOME to a directory that can be written."
 
 
 def user_cache() -> Path:

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from omnicfg.tree import Mark
 
-RULES_URL: Final = "https://github.com/omnicfg/omnicfg/blob/main/docs/rules/"
-POLICIES_URL: Final = "https://github.com/omnicfg/omnicfg/blob/main/docs/policies.md"
+DOCS_URL: Final = "https://github.com/omnicfg/omnicfg/blob/main/docs/"  # an installed package has no pages beside it
+RULES_URL: Final = f"{DOCS_URL}rules/"
+POLICIES_URL: Final = f"{DOCS_URL}policies.md"
 MAX_MESSAGE: Final = 2000
 
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import omnicfg
 from omnicfg.diagnostics import MAX_MESSAGE, Diagnostic, Severity, summarize
 from omnicfg.errors import OmnicfgError, ResolveError, ServeError, UsageError
 from omnicfg.refusals import REFUSALS, refusal, refuse
 from omnicfg.tree import Mark
 
+PACKAGE = Path(omnicfg.__file__).parent
 FOUND = Diagnostic("OC101", "unknown-key", Severity.ERROR, "unknown key `a`", "x.yaml", 3, 5, 3, 6, help="Remove it.")
 
 
@@ -99,3 +104,25 @@ def test_every_refusal_has_a_code_and_a_sentence() -> None:
     codes = [one.code for one in REFUSALS.values()]
     assert codes == [f"OC{number:03}" for number in range(1, len(codes) + 1)]
     assert all(re.fullmatch(r"[A-Z`].*\.", one.what) for one in REFUSALS.values())
+
+
+# ------------------------------------------------------------------------------------------------- what to do
+HELP_AT = {"UsageError": 1, "ServeError": 1, "problem": 1, "Check": 2}
+
+
+def helps() -> Iterator[tuple[str, str]]:
+    """Where the package says what to do, and how that begins."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            name = call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else ""
+            if isinstance(call, ast.Call) and name in HELP_AT and (name != "problem" or "serve" in path.parts):
+                for said in call.args[HELP_AT[name] :][:1]:
+                    first = said.values[0] if isinstance(said, ast.JoinedStr) else said
+                    if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                        yield f"{path.relative_to(PACKAGE)}:{call.lineno}", first.value
+
+
+def test_what_to_do_is_said_in_sentences() -> None:
+    found = dict(helps())
+    assert len(found) > 100
+    assert [where for where, text in found.items() if text[:1].islower()] == []

@@ -45,7 +45,7 @@ class Watch:
             return str(json.loads(self.get("/v1/models"))["data"][0]["id"])
         except (ValueError, LookupError, TypeError):
             raise ServeError(
-                f"{self.url}/v1/models names no model", "`--url` takes an OpenAI server's address"
+                f"{self.url}/v1/models names no model", "`--url` takes an OpenAI server's address."
             ) from None
 
     def counters(self) -> dict[str, float]:

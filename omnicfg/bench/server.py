@@ -83,13 +83,13 @@ def _wait(
             return
         passed = time.monotonic() - began
         if passed > START_S:
-            raise ServeError(f"the server did not answer within {START_S:.0f} s", f"its own messages: {log}")
+            raise ServeError(f"the server did not answer within {START_S:.0f} s", f"Its own messages: {log}")
         waiting(passed)
         time.sleep(_POLL_S)
     text = log.read_text(errors="replace")
     raise ServeError(
         f"the server ended before it answered (exit status {process.returncode}):\n{text[-_SHOWN:]}",
-        f"its own messages: {log}",
+        f"Its own messages: {log}",
     )
 
 

@@ -63,16 +63,16 @@ class Subject:
         if self.arm.alone and self.engine == "bundled" and text_part(self.request, machine) is not None:
             yield preflight.problem(
                 f"arm {self.name}: of this model only the text part can be served here, by classes of the engine's own",
-                f"leave `{ALONE}` out: vLLM has no plain server for it",
+                f"Leave `{ALONE}` out: vLLM has no plain server for it.",
             )
         if self.arm.alone and self.engine == "vllm-omni":
             yield preflight.problem(
-                f"arm {self.name}: vLLM-Omni starts every stage of a pipeline", f"leave `{ALONE}` out"
+                f"arm {self.name}: vLLM-Omni starts every stage of a pipeline", f"Leave `{ALONE}` out."
             )
         if self.arm.rows and (self.engine != "bundled" or bundled.rows_socket(self.request) is None):
             yield preflight.problem(
                 f"arm {self.name}: no hidden states are kept that requests could ask for",
-                "they are by the bundled engine, where a later stage of the plan reads them",
+                "They are by the bundled engine, where a later stage of the plan reads them.",
             )
 
     def request_on(self, port: int) -> Request:

@@ -57,7 +57,7 @@ def default_model(pipeline: str) -> str:
     if default is None:
         raise UsageError(
             f"pipeline {pipeline} has no model of its own, so the server has to be told one",
-            "name a checkpoint's directory or its id on the hub: `--model DIR`",
+            "Name a checkpoint's directory or its id on the hub: `--model DIR`.",
         )
     return default
 

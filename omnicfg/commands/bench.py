@@ -327,7 +327,7 @@ def _directory(name: str, model: str) -> Path:
     if not Path(model).is_dir():
         raise UsageError(
             f"prompts are made of a model's token ids, and `{name}` is no directory here",
-            "download the model and name its directory with `--model`",
+            "Download the model and name its directory with `--model`.",
         )
     return Path(model)
 

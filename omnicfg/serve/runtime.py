@@ -75,10 +75,10 @@ def _make(folder: Path) -> None:
     except OSError as error:
         raise ServeError(
             f"the directory {folder} for sockets cannot be made: {error.strerror}",
-            "set XDG_RUNTIME_DIR to a directory of yours that exists",
+            "Set XDG_RUNTIME_DIR to a directory of yours that exists.",
         ) from error
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
         raise ServeError(
             f"{folder} is no directory that only you can enter, so sockets are not put there",
-            "remove it, or set XDG_RUNTIME_DIR to a directory of yours",
+            "Remove it, or set XDG_RUNTIME_DIR to a directory of yours.",
         )

@@ -31,7 +31,7 @@ _TIMEOUT_S: Final = 3600
 def drive(task: Task) -> dict[str, Any]:
     """Runs the client to its end and reads what it wrote."""
     if installed_vllm() is None:
-        raise ServeError("`--driver vllm-bench` needs vLLM in this environment", "use `--driver own`")
+        raise ServeError("`--driver vllm-bench` needs vLLM in this environment", "Use `--driver own`.")
     result = task.scratch / _RESULT
     result.unlink(missing_ok=True)
     with child(command(task), grace_s=0, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as client:

@@ -17,7 +17,7 @@ ORDER: Final = 1
 _TESTED: Final = ("3.11", "3.12", "3.13")
 SHARED_MEMORY: Final = 2**30
 """Bytes of ``/dev/shm`` below which processes that work together soon have none: a container has 64 MiB by itself."""
-MORE_SHARED_MEMORY: Final = "for a container: `docker run --shm-size=8g`; for a pod: a volume of `medium: Memory`"
+MORE_SHARED_MEMORY: Final = "For a container: `docker run --shm-size=8g`; for a pod: a volume of `medium: Memory`."
 
 
 def check(facts: Facts) -> Iterator[Check]:
@@ -30,7 +30,7 @@ def check(facts: Facts) -> Iterator[Check]:
     compiler = os.environ.get("CXX", "g++")
     if facts.machine.serves_on_cpu and shutil.which(compiler) is None:
         what = f"no C++ compiler (`{compiler}`), with which vLLM compiles models for the CPU"
-        yield Check(Status.NOTE, what, "`apt-get install g++`, or profiles with `enforce_eager: true`")
+        yield Check(Status.NOTE, what, "`apt-get install g++`, or profiles with `enforce_eager: true`.")
 
 
 def _python(facts: Facts) -> Check:

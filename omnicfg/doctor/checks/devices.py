@@ -15,7 +15,7 @@ TITLE: Final = "devices"
 ORDER: Final = 2
 
 _DRIVER: Final = (
-    "run `nvidia-smi` by itself; after an update of the driver, restart; in a container, `docker run --gpus all`"
+    "Run `nvidia-smi` by itself; after an update of the driver, restart; in a container, `docker run --gpus all`."
 )
 
 
@@ -35,7 +35,7 @@ def check(facts: Facts) -> Iterator[Check]:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None and len(facts.machine.visible) < len(driver.devices):
         shown = ", ".join(facts.machine.visible) or "none"
-        hint = "`unset CUDA_VISIBLE_DEVICES`, or name more of them"
+        hint = "`unset CUDA_VISIBLE_DEVICES`, or name more of them."
         yield Check(Status.NOTE, f"CUDA_VISIBLE_DEVICES={visible} leaves devices {shown} to be seen", hint)
     yield from _torch(facts)
 
@@ -54,7 +54,7 @@ def _torch(facts: Facts) -> Iterator[Check]:
     built, driven = facts.torch_cuda, facts.driver.cuda
     if built is not None and driven is not None and driven[0] < built[0]:
         what = f"torch is built for CUDA {_dotted(built)}, and the driver runs CUDA up to {_dotted(driven)}"
-        yield Check(Status.PROBLEM, what, f"install a driver for CUDA {built[0]}, or a torch for CUDA {driven[0]}")
+        yield Check(Status.PROBLEM, what, f"Install a driver for CUDA {built[0]}, or a torch for CUDA {driven[0]}.")
 
 
 def _dotted(version: tuple[int, int]) -> str:

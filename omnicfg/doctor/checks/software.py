@@ -16,7 +16,7 @@ def check(facts: Facts) -> Iterator[Check]:
     """Versions; whether an engine can be started with them is told for each engine."""
     if facts.omnicfg is None:
         what = "omnicfg is not installed in this environment, only importable: vLLM finds no plugin of it"
-        yield Check(Status.NOTE, what, "`pip install omnicfg`, or `pip install -e .` in a checkout")
+        yield Check(Status.NOTE, what, "`pip install omnicfg`, or `pip install -e .` in a checkout.")
     else:
         yield Check(Status.OK, f"omnicfg {facts.omnicfg}")
     for name, version in facts.packages.items():

@@ -58,21 +58,21 @@ def refusals(request: Request) -> Iterator[Diagnostic]:
     if not _answers_in_text(stage):
         yield problem(
             f"stage 0 ({stage.model_stage}) of pipeline {request.plan.pipeline} does not answer in text",
-            "this version of the bundled engine serves first stages that do; for others: --engine vllm-omni",
+            "The bundled engine serves first stages that do; for others: `--engine vllm-omni`.",
         )
     if effective_session_mode(request.plan) == "duplex":
-        yield problem("the bundled engine serves turns, not duplex sessions", "use --engine vllm-omni")
+        yield problem("the bundled engine serves turns, not duplex sessions", "Use `--engine vllm-omni`.")
     if stage.arg("model_path_resolver"):
         yield problem(
             f"pipeline {request.plan.pipeline} finds its checkpoint by code of vLLM-Omni",
-            "use --engine vllm-omni",
+            "Use `--engine vllm-omni`.",
         )
     for name in _SUBDIRECTORIES:
         part = stage.arg(name)
         if part and not (Path(request.model) / part).is_dir():
             yield problem(
                 f"stage 0 reads `{part}` inside the model's directory; `{request.model}` has none",
-                "download the model and name its directory with `--model`",
+                "Download the model and name its directory with `--model`.",
             )
 
     yield from nodes.refusals(stage, request.headless)
@@ -94,7 +94,7 @@ def problems(request: Request, machine: Machine) -> Iterator[Diagnostic]:
     if not machine.serves_on_cpu and request.plan.platform != _SERVED_PLATFORM:
         yield problem(
             f"the bundled engine runs on NVIDIA devices and on the CPU, not on {request.plan.platform}",
-            "use --engine vllm-omni there",
+            "Use `--engine vllm-omni` there.",
         )
 
 
@@ -183,7 +183,7 @@ def _rows_problems(request: Request) -> Iterator[Diagnostic]:
     if request.config is None and not list(preflight.model_problems(request.model)):
         yield problem(
             f"the config.json of `{request.model}` cannot be had, and it says which hidden states a later stage reads",
-            "download the model and name its directory with `--model`",
+            "Download the model and name its directory with `--model`.",
         )
     for refusal in rows_refusals(request.plan, request.config):
         yield problem(refusal.why)
@@ -193,7 +193,7 @@ def _rows_problems(request: Request) -> Iterator[Diagnostic]:
     if too_long:
         yield problem(
             f"{too_long[0]}, where hidden states would be offered, is longer than a socket's {SOCKET_PATH_LIMIT} bytes",
-            "set XDG_RUNTIME_DIR to a directory of yours with a shorter name",
+            "Set XDG_RUNTIME_DIR to a directory of yours with a shorter name.",
         )
 
 

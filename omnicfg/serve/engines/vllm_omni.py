@@ -25,11 +25,11 @@ from omnicfg.serve.supervise import Say
 def refusals(request: Request) -> Iterator[Diagnostic]:
     """A pipeline that only omnicfg has; restarts of a process that is no child of ours."""
     if request.headless:
-        yield problem("only the bundled engine has nodes that answer nobody", "leave `--headless` out")
+        yield problem("only the bundled engine has nodes that answer nobody", "Leave `--headless` out.")
     if request.restarts:
-        yield problem("vLLM-Omni takes this process's place, so nobody could start it again", "leave `--restart` out")
+        yield problem("vLLM-Omni takes this process's place, so nobody could start it again", "Leave `--restart` out.")
     if pipelines()[request.plan.pipeline]["source"]["file"].startswith("profiles/"):
-        yield problem(f"vLLM-Omni has no pipeline {request.plan.pipeline}", "use --engine bundled")
+        yield problem(f"vLLM-Omni has no pipeline {request.plan.pipeline}", "Use `--engine bundled`.")
 
 
 def problems(request: Request, machine: Machine) -> Iterator[Diagnostic]:
