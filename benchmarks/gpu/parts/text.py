@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
@@ -45,14 +46,14 @@ def _run(model: str, context: Context) -> None:
     words = [profile, "--model", str(context.model(directory)), *(["--quick"] if context.cpu else [])]
     words += settings({"stages.0.load_format": "dummy", **values, **(_CPU if context.cpu else _GPU)})
 
-    def half(device: int, rows: list[Load]) -> None:
+    def measure(device: int, rows: Sequence[Load]) -> None:
         named = [*words, "--loads", ",".join(load.name for load in rows)]
         bench(context, folder, f"gpu-{device}", named, devices=str(device), arms=_ARMS, rounds=context.rounds)
 
-    shares = list(enumerate(halves(loads(model, context.cpu))))
-    # Two servers at once are two cores' worth of a machine without GPUs.
-    with ThreadPoolExecutor(1 if context.cpu else 2) as pool:
-        list(pool.map(lambda share: half(*share), shares))
+    rows = loads(model, context.cpu)
+    shares = [rows] if context.cpu else halves(rows)
+    with ThreadPoolExecutor(len(shares)) as pool:
+        list(pool.map(measure, range(len(shares)), shares))
 
 
 def _table(model: str, context: Context) -> Table:
