@@ -64,12 +64,6 @@ class Load:
         own, output = (math.ceil(mean * (1 + self.range_ratio)) for mean in (self.own_tokens_mean, self.output_tokens))
         return self.shared_prefix_tokens + own + output
 
-    @property
-    def ideal_hit_rate(self) -> float:
-        """The share of prompt tokens that a boundless cache could know already."""
-        repeated = 1 - min(self.prefixes, self.prompts) / self.prompts
-        return repeated * self.shared_prefix_tokens / (self.shared_prefix_tokens + self.own_tokens_mean)
-
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""
         return asdict(self)
