@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.errors import ResolveError
-from omnicfg.passes.deploy import ENGINE_ARGS_WIN, OWN_KEY_WINS, RUNTIME_WINS
+from omnicfg.passes.deploy import ENGINE_ARGS_WIN, EXTRAS_WIN, OWN_KEY_WINS, RUNTIME_WINS
 from omnicfg.passes.platform import apply_platform
 from omnicfg.secrets import redacted
 from omnicfg.tree import LayerKind, Mapping, Mark, Node, Route, Scalar, Sequence, dotted, plain
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from omnicfg.compiler import Profile
     from omnicfg.passes.override import Override
 
-EXTRAS_WIN: Final = "`engine_extras` goes over the stage's own field"
 SPELLINGS: Final = {
     ENGINE_ARGS_WIN: "`engine_args`",
     RUNTIME_WINS: "`runtime`",

@@ -18,6 +18,7 @@ from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Scalar, Sequence
 _PARSED_ELSEWHERE: Final = frozenset({"stages", "platforms", "duplex_session", "model_runner", "active_stream_window"})
 ENGINE_ARGS_WIN: Final = "`engine_args` goes over the stage's own keys"
 RUNTIME_WINS: Final = "`runtime` goes over the stage's own keys"
+EXTRAS_WIN: Final = "`engine_extras` goes over the stage's own field"
 OWN_KEY_WINS: Final = "for keys outside the schema, the stage's own key goes over `engine_extras`"
 _OPTIONAL_BLOCKS: Final = ("default_sampling_params", "default_pooling_params", "output_connectors", "input_connectors")
 

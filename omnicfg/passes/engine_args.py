@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from omnicfg.catalog.upstream import deploy_schema
+from omnicfg.passes.deploy import EXTRAS_WIN
 from omnicfg.passes.inherit import expect_mapping
 from omnicfg.passes.topology import stage_async_chunk
 from omnicfg.refusals import refuse
@@ -134,7 +135,7 @@ class _Stage:
             if not isinstance(key, str):
                 refuse("unsupported-yaml", extras.key_mark(key), f"the engine arg {key!r} is not a name")
             wide = key in deploy_schema().pipeline_wide
-            self._put(key, node, _STAGE_OVER_PIPELINE if wide else "`engine_extras` goes over the stage's own field")
+            self._put(key, node, _STAGE_OVER_PIPELINE if wide else EXTRAS_WIN)
 
     def _refuse_reserved(self, name: str, extras: Mapping) -> None:
         refuse(
