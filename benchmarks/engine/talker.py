@@ -1,11 +1,15 @@
 """A Talker on vLLM, on a GPU: are its codes those of transformers' modules, and what does a frame cost?
 
-    python -m benchmarks.engine.talker OUT [parity] [cost] [predictor]
+    python -m benchmarks.engine.talker OUT [parity] [cost] [predictor] [--interpreted]
 
 ``parity``: the tiny default in float32, greedy, against the executor that computes with transformers' modules, which a
-test holds against ``Qwen3OmniMoeForConditionalGeneration.generate``; with all text there, with text that comes while it
-speaks, with a client that falls behind, and with too few KV blocks. ``cost``: the dimensions of Qwen3-Omni-30B-A3B's
-Talker with dummy weights, milliseconds of a frame by concurrency. ``predictor``: the code predictor alone.
+test holds against ``Qwen3OmniMoeForConditionalGeneration.generate``; prompts of text alone, with sounds, pictures and a
+video, with all text there, with text that comes while it speaks, and with too few KV blocks. ``--interpreted`` compares
+without a GPU (see ``interpreted.py``): what is captured as a graph on a GPU is only compiled there. Its runs can be
+asked for one by one: ``reference`` before all others, ``parity:eager``, ``parity:graphs``, ``parity:few``.
+
+``cost``: the dimensions of Qwen3-Omni-30B-A3B's Talker with dummy weights, milliseconds of a frame by concurrency.
+``predictor``: the code predictor alone.
 """
 
 from __future__ import annotations
@@ -18,10 +22,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from benchmarks.dummy_models import QWEN3_OMNI
+from benchmarks.engine.interpreted import pose_as_cpu_backend
 from benchmarks.engine.support import Results, engine_environment
 from omnicfg.engine.stages import Executor, StageOptions, make
 from omnicfg.engine.transport import Media
@@ -30,6 +36,7 @@ DECODER = {
     "architecture": "Qwen3MoeForCausalLM",
     "model_type": "qwen3_moe",
     "names": {"model.codec_embedding": "model.embed_tokens", "codec_head": "lm_head"},
+    "mrope_interleaved": True,
 }
 RECORD = {
     "module": "Qwen3OmniMoeTalkerForConditionalGeneration",
@@ -39,33 +46,41 @@ RECORD = {
     "decoder": DECODER,
 }
 FRAMES = 96
+RUNS = {
+    "parity": ("reference", "parity:eager", "parity:graphs", "parity:few"),
+    "cost": ("cost:greedy", "cost:sampled"),
+    "predictor": ("predictor",),
+}
+"""Each in a process of its own."""
 Codes = dict[str, list[list[int]]]
 
 
 def main() -> int:
-    """Each part in processes of its own; 1 where codes differ."""
+    """1 where codes differ, or a run fails."""
     parser = argparse.ArgumentParser(description="A Talker on vLLM.")
     parser.add_argument("out", type=Path)
     parser.add_argument("parts", nargs="*", default=["parity", "cost", "predictor"])
+    parser.add_argument("--interpreted", action="store_true", help="without a GPU, by Triton's interpreter")
     parser.add_argument("--inside", help="what this process does (internal)")
     options = parser.parse_args()
+    known = {"parity", *RUNS["parity"]} if options.interpreted else {*RUNS, *chain.from_iterable(RUNS.values())}
+    if unknown := set(options.parts) - known:
+        parser.error(f"no such part{' without a GPU' if options.interpreted else ''}: {', '.join(sorted(unknown))}")
     options.out.mkdir(parents=True, exist_ok=True)
     if options.inside:
+        if options.interpreted:
+            pose_as_cpu_backend()
         name, _, mode = options.inside.partition(":")
         {"reference": _reference, "parity": _parity, "cost": _cost, "predictor": _predictor}[name](options.out, mode)
         return 0
-    runs = {
-        "parity": ["reference", "parity:eager", "parity:graphs", "parity:few"],
-        "cost": ["cost:greedy", "cost:sampled"],
-        "predictor": ["predictor"],
-    }
     failed = 0
     for part in options.parts:
-        for run in runs[part]:
+        for run in RUNS.get(part, (part,)):
             began = time.monotonic()
             log = options.out / f"{run.replace(':', '-')}.log"
             with log.open("w") as output:
-                command = [sys.executable, "-m", "benchmarks.engine.talker", str(options.out), "--inside", run]
+                command = [sys.executable, "-m", "benchmarks.engine.talker", str(options.out), run, "--inside", run]
+                command += ["--interpreted"] if options.interpreted else []
                 environment = engine_environment(options.out, TRITON_F32_DEFAULT="ieee")
                 code = subprocess.run(
                     command, stdout=output, stderr=subprocess.STDOUT, env=environment, check=False
@@ -96,9 +111,13 @@ def cases() -> list[tuple[list[int], list[int]]]:
 
 
 def media_of(number: int) -> tuple[Media, ...]:
-    """Two of the prompts hold a sound, of 6 and of 12 tokens."""
-    counts = {7: 6, 8: 12}
-    return (Media("audio", 3, counts[number], {}),) if number in counts else ()
+    """Some of the prompts hold a sound, a picture of 2 by 3 tokens, or a video of two such pictures, 2 s apart."""
+    return {
+        3: (Media("video", 3, 12, {"grid": [2.0, 4.0, 6.0], "seconds": [2.0]}),),
+        6: (Media("audio", 3, 6, {}),),
+        7: (Media("image", 3, 6, {"grid": [1.0, 4.0, 6.0]}),),
+        8: (Media("audio", 3, 5, {}), Media("image", 8, 8, {"grid": [1.0, 8.0, 4.0]})),
+    }.get(number, ())
 
 
 def rows_of(number: int, count: int, width: int) -> Any:
@@ -151,8 +170,14 @@ def _options(out: Path, **more: Any) -> StageOptions:
 
     model = materialize("builtin:tiny-omni", out)
     sampling = {"temperature": 0.0, "max_tokens": FRAMES, **more.pop("sampling", {})}
-    fields = {"limit": 8, "dtype": "float32", "device": "cuda", "window": 1000, **more}
+    fields = {"limit": 8, "dtype": "float32", "device": _device(), "window": 1000, **more}
     return StageOptions(model=model, record=RECORD, sampling=sampling, **fields)
+
+
+def _device() -> str:
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def _reference(out: Path, _: str) -> None:
@@ -171,10 +196,10 @@ def _parity(out: Path, mode: str) -> None:
         "max_model_len": 256,
         "disable_log_stats": False,
         "kv_cache_memory_bytes": 2**28,
-        "attention_backend": "TRITON_ATTN",
     }
+    engine_args |= {"attention_backend": "TRITON_ATTN"} if _device() == "cuda" else {}
     engine_args |= {"enforce_eager": True} if mode == "eager" else {}
-    engine_args |= {"num_gpu_blocks_override": 20, "block_size": 16} if mode == "few" else {}
+    engine_args |= {"num_gpu_blocks_override": 10, "block_size": 32} if mode == "few" else {}
     executor = make("vllm-codec-talker", _options(out, engine_args=engine_args))
     expected: Codes = json.loads((out / "reference.json").read_text())
     everyone = list(range(1, 9))

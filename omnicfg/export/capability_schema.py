@@ -109,7 +109,12 @@ def _bundled() -> Schema:
         "names": {"type": "object", "additionalProperties": _TEXT}
         | _told("Modules that the checkpoint calls otherwise than vLLM does: the one name, then the other."),
     }
-    on_cuda = {"executor": properties["executor"], "decoder": _block(decoder, required=list(decoder))}
+    required = list(decoder)
+    decoder["mrope_interleaved"] = {"type": "boolean"} | _told(
+        "How the decoder's angles go to the three axes of M-RoPE: in turns, or in one block for each. Where the record "
+        "does not say, the decoder gets one axis, and speech about pictures and videos is refused."
+    )
+    on_cuda = {"executor": properties["executor"], "decoder": _block(decoder, required=required)}
     properties["on_cuda"] = _block(on_cuda, required=["executor"]) | _told("What takes its place on a GPU of NVIDIA's.")
     text = "How the bundled engine runs this stage: which part of the checkpoint it is, and what computes it."
     needs = {"executor": ["module", "config", "weights"]}

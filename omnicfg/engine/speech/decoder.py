@@ -6,14 +6,16 @@ model is named here: which tensors of a checkpoint are whose comes from ``additi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
 import torch
 from torch import nn
 from torch.nn import functional
+from vllm.compilation.wrapper import TorchCompileWithNoGuardsWrapper
 from vllm.config import VllmConfig
+from vllm.model_executor.layers.rotary_embedding.base import RotaryEmbeddingBase
 from vllm.model_executor.models import ModelRegistry
 
 from omnicfg.engine.architectures import extended
@@ -47,9 +49,13 @@ class Speaks:
     text_embeddings: nn.Embedding
     sampled_from: torch.Tensor
     """The states (``[requests, hidden]``) that this step's first codes are sampled from."""
+    supports_mrope: Final = True
+    placed: tuple[torch.Tensor, int] | None = None
+    """``Utterance.places`` of the request whose positions vLLM asks for next."""
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         super().__init__(vllm_config=vllm_config, prefix=prefix)  # type: ignore[call-arg]
+        _count_tokens_last(self)
         if not vllm_config.use_v2_model_runner:
             raise ValueError("a Talker needs vLLM's Model Runner V2")
         own = vllm_config.additional_config[CONFIG_KEY]
@@ -70,6 +76,24 @@ class Speaks:
         from omnicfg.engine.speech.state import SpeechState
 
         return SpeechState
+
+    def get_mrope_input_positions(
+        self,
+        input_tokens: Sequence[int],
+        mm_features: Sequence[Any],  # noqa: ARG002 - vLLM's interface
+    ) -> tuple[torch.Tensor, int]:
+        """Positions ``[3, tokens]`` of a prompt and of the frames that a preempted request has spoken already, and by
+        how much a frame to come stands ahead of its place.
+        """
+        places, ahead = self.placed or (torch.empty(3, 0, dtype=torch.int64), 0)
+        following = torch.arange(places.shape[1], len(input_tokens)) + ahead
+        return torch.cat((places, following.expand(3, -1)), dim=1), ahead
+
+    @property
+    def reach(self) -> int:
+        """Positions from 0 on that the decoder has angles for; it would read others out of bounds."""
+        modules: Iterable[nn.Module] = self.modules()  # type: ignore[attr-defined]
+        return min(int(module.max_position_embeddings) for module in modules if isinstance(module, RotaryEmbeddingBase))
 
     def read_text(self, tokens: torch.Tensor) -> torch.Tensor:
         """Text tokens ``[tokens]`` as the decoder reads them, ``[tokens, hidden]``."""
@@ -107,6 +131,19 @@ class Speaks:
             else:
                 module, _, rest = name.rpartition(".")
                 yield f"{names.get(module, module)}.{rest}", tensor
+
+
+def _count_tokens_last(decoder: Any) -> None:
+    """Have the decoder compiled for any number of tokens, whether ``positions`` is ``[tokens]`` or ``[3, tokens]``.
+
+    vLLM's ``support_torch_compile`` takes the first axis for the one that varies where a class does not say otherwise,
+    as its multimodal decoders do; what it goes by is this very dictionary (0.32.0).
+    """
+    for module in decoder.modules():
+        if isinstance(module, TorchCompileWithNoGuardsWrapper):
+            varying = getattr(module, "_dynamic_arg_dims", {})  # there is none where nothing is compiled
+            if "positions" in varying:
+                varying["positions"] = -1
 
 
 @cache

@@ -55,10 +55,11 @@ class SpeechState(DefaultModelState):
     # --------------------------------------------------------------------------------------------------------- requests
 
     def add_request(self, req_index: int, new_req_data: NewRequestData) -> None:
+        utterance = of(new_req_data.sampling_params)
+        self.model.placed = utterance and utterance.places
         super().add_request(req_index, new_req_data)
         self._prompt_length[req_index] = new_req_data.prompt_len
         self._text[req_index].fill_(self._pad)
-        utterance = of(new_req_data.sampling_params)
         if utterance is None:
             return
         self._slots[new_req_data.req_id] = (req_index, utterance)

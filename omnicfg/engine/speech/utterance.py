@@ -24,6 +24,8 @@ class Utterance:
 
     ``arrived`` are the frames that the client has, of which the next may be at most ``window`` ahead. ``seed`` decides
     on the codes of all codebooks but the first. ``codes`` keeps those of a request that lost its place in the batch.
+    ``places`` are the prompt's positions (``[3, tokens]``) where the decoder has three axes, and by how much what
+    follows it stands ahead of its place in the request.
     """
 
     key: str
@@ -35,6 +37,7 @@ class Utterance:
     read: int = 0
     """How many tokens of ``text`` the model runner has taken over, the end's among them."""
     codes: torch.Tensor | None = None
+    places: tuple[torch.Tensor, int] | None = None
 
     def may_speak(self, frame: int) -> bool:
         """Whether what frame number ``frame`` reads is there, and its client near enough."""

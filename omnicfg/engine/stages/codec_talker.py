@@ -75,7 +75,7 @@ class Speech:
 class CodecTalker:
     """See the module. ``options.record["embeddings"]`` names the table of the Thinker's text embeddings."""
 
-    reads_grids = True
+    reads_grids: bool = True
     """Whether it takes positions of which pictures and videos use more than one axis."""
 
     def __init__(self, options: StageOptions) -> None:

@@ -19,7 +19,7 @@ import torch
 
 from omnicfg.engine.speech import utterance as utterances
 from omnicfg.engine.speech.utterance import Utterance
-from omnicfg.engine.stages import Chunk, Ended, Executor, StageOptions
+from omnicfg.engine.stages import Chunk, Ended, Executor, RequestError, StageOptions
 from omnicfg.engine.stages.codec_talker import OPENING, CodecTalker, Speech, readable
 
 _PROMPT_TOKENS: Final = 4096
@@ -33,8 +33,6 @@ def make(options: StageOptions) -> Executor:
 
 class VllmCodecTalker(CodecTalker):
     """See the module."""
-
-    reads_grids = False
 
     def _load(self) -> None:
         os.environ |= {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_USE_V2_MODEL_RUNNER": "1"}
@@ -72,12 +70,16 @@ class VllmCodecTalker(CodecTalker):
 
         decoder = self._options.record["decoder"]
         config = self._own.text_config.to_dict()
-        theta = config["rope_parameters"]["rope_theta"]
-        # Text has one position for each token, for which M-RoPE is the ordinary one.
+        rope = self._own.text_config.rope_parameters
+        angles = {"rope_type": "default", "rope_theta": rope["rope_theta"]}
+        self.reads_grids = "mrope_interleaved" in decoder and "mrope_section" in rope
+        if self.reads_grids:  # otherwise text has one position for each token, for which M-RoPE is the ordinary one
+            # Whether a checkpoint says so or not, the class of transformers either interleaves or does not.
+            angles |= {"mrope_section": rope["mrope_section"], "mrope_interleaved": decoder["mrope_interleaved"]}
         config |= {
             "model_type": decoder["model_type"],
             "architectures": [decoder["architecture"]],
-            "rope_parameters": {"rope_type": "default", "rope_theta": theta},
+            "rope_parameters": angles,
             "tie_word_embeddings": False,
             "bos_token_id": None,
             "eos_token_id": None,
@@ -152,6 +154,8 @@ class VllmCodecTalker(CodecTalker):
         spoken = Utterance(speech.key, self._options.window, seed=int(seed) if seed is not None else _random_seed())
         self._read_on(spoken, speech)
         spoken.arrived = speech.arrived
+        if self._grids(speech):
+            spoken.places = self._places(speech, prompt.shape[1])
         sampling = self._sampling
         parameters = SamplingParams(
             max_tokens=min(self._max_tokens, self._limit - prompt.shape[1]),
@@ -173,6 +177,20 @@ class VllmCodecTalker(CodecTalker):
         inputs = embeds_input(prompt_embeds=prompt[0].cpu(), prompt_token_ids=places)
         self._running[speech.key] = (self._engine.add_request(speech.key, inputs, parameters), spoken)
         return None
+
+    def _places(self, speech: Speech, tokens: int) -> tuple[torch.Tensor, int]:
+        """Positions ``[3, tokens]`` of the prompt, and by how much what follows it stands ahead of its place."""
+        positions = self._positions(speech, tokens)[:, 0].cpu()
+        whole = positions.round().to(torch.int64)
+        if not torch.equal(whole.to(positions.dtype), positions):
+            raise RequestError(
+                f"frames of the video lie between two positions, which this stage's executor ({type(self).__name__}) "
+                "does not take: have one or two frames a second read"
+            )
+        ahead, reach = round(speech.ahead), self._talker.reach
+        if ahead + min(self._limit, tokens + self._max_tokens) > reach:
+            raise RequestError(f"with its answer the video takes more than the {reach} positions that speech has")
+        return whole, ahead
 
     def _take(self, name: str, output: Any, finished: bool, chunks: list[Chunk], ended: list[Ended]) -> None:
         speech = self._open.get(name)

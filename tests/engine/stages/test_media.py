@@ -16,7 +16,6 @@ pytest.importorskip("torch", reason="comes with the extra cpu or cuda")
 pytest.importorskip("transformers", reason="comes with the extra cpu or cuda")
 
 from omnicfg.engine.stages import Executor, RequestError, make
-from omnicfg.engine.stages.vllm_codec_talker import VllmCodecTalker
 from omnicfg.engine.transport import Media
 from omnicfg.engine.verify_speech import Spoken, answer_of, load
 from omnicfg.models import tiny_omni
@@ -161,12 +160,9 @@ def test_a_picture_whose_size_is_not_told_is_an_error_of_that_request(
         executor.drop("a")
 
 
-def test_an_executor_that_has_one_axis_refuses_pictures_and_takes_sounds(
-    model: Path, shown: dict[str, Shown], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert VllmCodecTalker.reads_grids is False
+def test_an_executor_that_has_one_axis_refuses_pictures_and_takes_sounds(model: Path, shown: dict[str, Shown]) -> None:
     executor = make("codec-talker", options(model, "talker"))
-    monkeypatch.setattr(type(executor), "reads_grids", VllmCodecTalker.reads_grids)
+    executor.reads_grids = False  # type: ignore[attr-defined]
     begin(executor, "a", shown["picture"])
     with pytest.raises(RequestError, match="pictures and videos together with an answer in speech are not served"):
         executor.run(executor.ready())
