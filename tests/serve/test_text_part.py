@@ -73,13 +73,14 @@ def test_who_sends_pictures_to_a_part_is_told_why_they_are_not_taken(
     assert f"text alone goes in: {reason}" in launch.notices
 
 
-def test_a_whole_that_cannot_resample_says_so(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    versions = {"torchvision": "0.28.0", "torchaudio": None}
+@pytest.mark.parametrize("resampler", ["torchaudio", "av"])
+def test_a_whole_that_cannot_resample_says_so(whole: Path, resampler: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    versions: dict[str, str | None] = {"torchvision": "0.28.0"}
     monkeypatch.setattr(module, "installed_version", versions.get)
     monkeypatch.setattr(bundled, "installed_version", versions.get)
     notice = "sounds are taken at the rate of the model's processor alone"
     assert any(told.startswith(notice) for told in bundled.launch(request(whole), CPU).notices)
-    versions["torchaudio"] = "2.11.0"
+    versions[resampler] = "2.11.0"
     assert not any(told.startswith(notice) for told in bundled.launch(request(whole), CPU).notices)
 
 

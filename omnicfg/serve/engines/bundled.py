@@ -231,8 +231,12 @@ def _rows_notices(request: Request, socket: Path | None) -> Iterator[str]:
 def _sound_notices(request: Request, machine: Machine) -> Iterator[str]:
     """What the CPU's build lacks for sounds, of a model of which more than its text part is served."""
     record = stage_record(request.plan.pipeline, _first(request).model_stage) or {}
-    if machine.serves_on_cpu and "text_part" in record.get("bundled", {}) and installed_version("torchaudio") is None:
-        yield "sounds are taken at the rate of the model's processor alone: there is no torchaudio to resample with"
+    resamples = installed_version("torchaudio") or installed_version("av")
+    if machine.serves_on_cpu and "text_part" in record.get("bundled", {}) and not resamples:
+        yield (
+            "sounds are taken at the rate of the model's processor alone: there is nothing to resample with "
+            "(`pip install 'omnicfg[audio]'`)"
+        )
 
 
 def _first(request: Request) -> StagePlan:

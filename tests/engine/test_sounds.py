@@ -1,0 +1,55 @@
+"""Sounds of another rate are resampled without torchaudio, or refused in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("vllm", reason="the resamplers are vLLM's")
+np = pytest.importorskip("numpy")
+pytestmark = pytest.mark.slow  # importing vLLM takes ten seconds
+
+from vllm.multimodal import audio  # noqa: E402
+
+from omnicfg.engine import sounds  # noqa: E402
+from omnicfg.engine.sounds import resample_without_torchaudio  # noqa: E402
+
+RATE = 8000
+TONE = np.sin(2 * np.pi * 440 * np.arange(RATE) / RATE).astype(np.float32)
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    monkeypatch.setattr(audio, "resample_audio_torchaudio", "torchaudio's")
+
+    def only(*names: str) -> None:
+        monkeypatch.setattr(sounds, "find_spec", lambda name: name if name in names else None)
+        resample_without_torchaudio()
+
+    return only
+
+
+def test_torchaudio_is_left_alone(installed: Callable[..., None]) -> None:
+    installed("torchaudio", "av")
+    assert audio.resample_audio_torchaudio == "torchaudio's"
+
+
+def test_pyav_takes_its_place(installed: Callable[..., None]) -> None:
+    pytest.importorskip("av", reason="comes with the extra audio")
+    installed("av")
+    made: Any = audio.AudioResampler(target_sr=2 * RATE).resample(TONE, orig_sr=RATE)
+    wanted = np.sin(2 * np.pi * 440 * np.arange(2 * RATE) / (2 * RATE))
+    assert made.shape == wanted.shape
+    assert np.abs(made - wanted)[500:-500].max() < 0.02
+
+
+def test_without_either_the_client_is_told(installed: Callable[..., None]) -> None:
+    installed()
+    resampler = audio.AudioResampler(target_sr=2 * RATE)
+    assert resampler.resample(TONE, orig_sr=2 * RATE) is TONE
+    with pytest.raises(
+        ValueError, match=r"has 8000 samples a second, and here it has to have 16000: .*omnicfg\[audio\]"
+    ):
+        resampler.resample(TONE, orig_sr=RATE)
