@@ -23,7 +23,7 @@ def run(root: ROOT = None, allow_env: ALLOW_ENV = None) -> int:
     if sys.stdin.isatty():
         from omnicfg.diagnostics import DOCS_URL
 
-        hint = f"How an editor is set up: {DOCS_URL}editors.md."
+        hint = f"How an editor is set up: {DOCS_URL}editors.md"
         raise UsageError("`omnicfg lsp` speaks to an editor, not to a terminal", hint)
     with reading(root, allow_env):
         create().start_io()
