@@ -11,7 +11,7 @@ from omnicfg.cli import run
 from omnicfg.errors import UsageError
 
 THINKER = {"num_hidden_layers": 48, "hidden_size": 2048, "num_attention_heads": 32, "num_key_value_heads": 4}
-LINE = "stage 0 (thinker): a token takes {} B of keys and values and, on the bundled engine, 4,096 B of payload rows"
+LINE = "stage 0 (thinker): a token takes {} B of keys and values and, on the bundled engine, {} B of payload rows"
 
 
 @pytest.fixture
@@ -27,15 +27,15 @@ def test_the_estimate_stands_beside_the_output(
 ) -> None:
     assert run([*words, "qwen3_omni_moe", "--model", model]) == 0
     out, err = capsys.readouterr()
-    assert f"note: {LINE.format('98,304')}" in err
+    assert f"note: {LINE.format('98,304', '4,096')}" in err
     assert "keys and values" not in out
 
 
 def test_platforms_that_differ_are_named(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["validate", "qwen3_omni_moe", "--model", model]) == 0
     err = capsys.readouterr().err
-    assert f"note: cuda, rocm, musa: {LINE.format('98,304')}" in err
-    assert f"note: npu: {LINE.format('49,152')}" in err
+    assert f"note: cuda, rocm, musa: {LINE.format('98,304', '4,096')}" in err
+    assert f"note: npu: {LINE.format('49,152', '2,048')}" in err, "two ranks keep half of a token each"
     assert "note: stage 1 (talker): no estimate of its KV cache: config.json: num_hidden_layers is None" in err
 
 
