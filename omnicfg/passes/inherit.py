@@ -11,11 +11,12 @@ import os
 import stat
 from collections.abc import Callable, Hashable
 from collections.abc import Sequence as SequenceOf
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from omnicfg.buffers import text_of
+from omnicfg.buffers import in_use, text_of
 from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.confine import may_read, root_shown
 from omnicfg.errors import ResolveError
@@ -72,11 +73,11 @@ def _or_go_on(work: Callable[[], Mapping], found: list[Diagnostic] | None) -> Ma
 
 def _document(path: Path, shown: str, layer: Layer, found: list[Diagnostic] | None) -> Mapping | None:
     """What a file says; what can be read of it where refusals go to ``found``, ``None`` where that is nothing."""
-    try:
+    if found is None:
         return interpolate(read_file(path, layer, shown))
-    except ResolveError:
-        if found is None:
-            raise
+    if in_use() is not None:  # which keeps trees, and has to keep none with a flaw
+        with suppress(ResolveError):
+            return interpolate(read_file(path, layer, shown))
     with collecting(found):
         return _or_go_on(lambda: interpolate(read_text(load_text(path, shown), layer, shown)), found)
 
