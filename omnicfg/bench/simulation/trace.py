@@ -22,6 +22,7 @@ from omnicfg.bench.table_file import Row, needed, read_table
 from omnicfg.catalog.paths import profiles_dir
 from omnicfg.diagnostics import Diagnostic
 from omnicfg.errors import OmnicfgError, ServeError, UsageError
+from omnicfg.near import did_you_mean
 
 MAX_ROWS: Final = 200_000
 COLUMNS: Final = ("arrival_s", "prompt", "output_tokens")
@@ -76,6 +77,9 @@ def read_trace(name: str) -> tuple[Call, ...]:
     Raises :class:`OmnicfgError` with the place of what is wrong, all rows at once.
     """
     path = shipped().get(name, Path(name))
+    if not path.exists():
+        hint = did_you_mean(name, shipped()) or f"Shipped: {', '.join(shipped())}."
+        raise UsageError(f"`{name}` cannot be read: neither a file nor a shipped trace", hint)
     calls: list[Call] = []
     problems: list[Diagnostic] = []
     for row in read_table(path, COLUMNS, (_ANSWER,), of="requests", rows=MAX_ROWS):

@@ -71,8 +71,10 @@ def test_what_is_no_trace(tmp_path: Path, text: str, message: str) -> None:
 
 
 def test_a_trace_that_is_not_there() -> None:
-    with pytest.raises(UsageError, match="cannot be read"):
-        read_trace("nowhere.csv")
+    for name, help in (("nowhere.csv", "Shipped: chat."), ("chatt", "Did you mean `chat`?")):
+        with pytest.raises(UsageError, match="cannot be read") as caught:
+            read_trace(name)
+        assert str(caught.value.diagnostics[0].help).startswith(help)
 
 
 def test_a_load_has_the_lengths_the_prefixes_and_the_order_of_its_prompts() -> None:
