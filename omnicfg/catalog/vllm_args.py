@@ -32,6 +32,13 @@ def resolved_defaults(version: str = DEFAULT_VLLM) -> Mapping[str, Mapping[str, 
 
 
 @functools.cache
+def known_variables() -> frozenset[str]:
+    """The environment variables of its own that some shipped release of vLLM knows; it warns of others named so."""
+    releases = (load_json(f"schemas/vllm/{version}.json")["variables"] for version in vllm_versions())
+    return frozenset(name for names in releases for name in names if name.startswith("VLLM_"))
+
+
+@functools.cache
 def known_engine_args(version: str = DEFAULT_VLLM) -> frozenset[str]:
     """The names of all engine args of a version."""
     return frozenset(engine_args(version))

@@ -7,7 +7,8 @@ read with the dependencies of the environment; no GPU and nothing compiled is ne
      "args": {name: {"flags", "type", "nullable", "default", "choices", "help", "group", "deprecated", "cli", …}},
      "configs": {class: {"help", "open", "fields": {name: {"type", "nullable", "default", "choices", "help", …}}}},
      "resolved": {name: {"value", "when", "source", …}},
-     "environment": {"Class.field": expression}}
+     "environment": {"Class.field": expression},
+     "variables": [name, …]}
 
 - ``args``: every field of ``AsyncEngineArgs``, by its Python name. ``flags`` are all that the command line takes, those
   that its help shows first. ``type`` is what the config class behind the arg validates, in the language of
@@ -21,6 +22,7 @@ read with the dependencies of the environment; no GPU and nothing compiled is ne
   field without a default. A null default where the type refuses null means: decided later, and not by writing null.
 - ``resolved``: what unset args become (``vllm_resolved``).
 - ``environment``: the defaults that vLLM reads from its environment; the data holds what they are without one.
+- ``variables``: the environment variables that vLLM knows (``vllm/envs.py``); it warns of others that begin as its own.
 
 ``--changes`` compares the releases in ``--out`` with each other instead, and writes ``<out>/changes.json``; vLLM is not
 needed for that. The same release gives the same bytes.
@@ -33,6 +35,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -83,6 +86,7 @@ def export(arg_utils: ModuleType) -> dict[str, Any]:
         "configs": exporter.configs(),
         "resolved": resolutions(arg_utils),
         "environment": exporter.environment(),
+        "variables": sorted(import_module("vllm.envs").environment_variables),
     }
     wrong = wrong_defaults(release)
     if wrong:

@@ -92,6 +92,7 @@ def test_the_rules() -> None:
         "OC105": "out-of-range",
         "OC106": "yaml-dialect",
         "OC107": "misplaced-key",
+        "OC108": "misspelt-variable",
         "OC201": "unmatched-stage",
         "OC202": "unknown-platform",
         "OC203": "repeated-stage",

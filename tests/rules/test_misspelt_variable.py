@@ -1,0 +1,50 @@
+"""OC108: names under `env` that are nearly those of vLLM's variables."""
+
+from __future__ import annotations
+
+import pytest
+
+from omnicfg.catalog.vllm_args import known_variables
+from tests.conftest import WriteProfile
+from tests.rules.checked import findings, told
+
+HEAD = "pipeline: qwen3_tts\nasync_chunk: false\nstages:\n"
+
+
+def stage(name: str) -> str:
+    return f"{HEAD}  - stage_id: 0\n    env: {{{name}: 1}}\n"
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("VLLM_LOGING_LEVEL", "VLLM_LOGGING_LEVEL"),
+        ("VLM_USE_MODELSCOPE", "VLLM_USE_MODELSCOPE"),
+        ("vllm_logging_level", "VLLM_LOGGING_LEVEL"),
+        ("VLLM-LOGGING-LEVEL", "VLLM_LOGGING_LEVEL"),
+    ],
+)
+def test_a_slip_is_told_with_what_was_meant(profile_file: WriteProfile, written: str, meant: str) -> None:
+    [found] = findings(profile_file(stage(written)), "OC108")
+    assert (found.line, found.column, found.stage_id) == (5, 11, 0)
+    assert (found.message, found.help) == (f"vLLM has no variable `{written}`", f"Did you mean `{meant}`?")
+    assert found.fix is not None
+    assert [edit.text for edit in found.fix.edits] == [meant]
+    assert not found.fix.safe
+
+
+@pytest.mark.parametrize("name", [*sorted(known_variables())[:3], "VLLM_OMNI_REPLICA_ID", "VLLM_ASCEND_ENABLE_NZ"])
+def test_what_is_known_or_like_nothing_known_is_left_alone(profile_file: WriteProfile, name: str) -> None:
+    assert told(profile_file(stage(name)), "OC108") == []
+
+
+@pytest.mark.parametrize("name", ["MUSA_VISIBLE_DEVICES", "CUDNN_HOME", "CUDA_VISIBLE_DEVICES", "HOME"])
+def test_the_names_of_others_are_none_of_vllms(profile_file: WriteProfile, name: str) -> None:
+    assert told(profile_file(stage(name)), "OC108") == []
+
+
+def test_it_looks_wherever_variables_are_written(profile_file: WriteProfile) -> None:
+    runtime = f"{HEAD}  - stage_id: 0\n    runtime: {{env: {{VLLM_LOGING_LEVEL: DEBUG}}}}\n"
+    platform = "platforms:\n  npu:\n    stages:\n      - {stage_id: 0, env: {VLLM_LOGING_LEVEL: DEBUG}}\n"
+    found = findings(profile_file(runtime + platform), "OC108")
+    assert [(one.line, one.platform) for one in found] == [(5, None), (9, "npu")]
