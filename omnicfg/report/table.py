@@ -64,9 +64,14 @@ def _lines(row: Sequence[Cell], widths: Sequence[int], style: Style) -> Iterator
 
 
 def _blocks(body: Sequence[Sequence[Cell]], headers: Sequence[str], style: Style, width: int) -> Iterator[str]:
-    """Each row as a block: its first cell, and below it the others, with their headers where there are any."""
+    """Each row as a block: its first cell, and below it the others, with their headers where there are any.
+
+    A number on top says what it is the number of: ``stage 0``.
+    """
     for row in body[1:] if headers else body:
         first, *others = row
+        if headers and first.text.isdecimal():
+            first = first._replace(text=f"{headers[0]} {first.text}")
         yield from _shown(first, style, width)
         together = _GAP.join(cell.text for cell in others if cell.text)
         if not headers and cells(together) <= width - len(_STACKED):

@@ -36,6 +36,11 @@ def test_where_even_that_leaves_no_room_rows_become_blocks() -> None:
     assert text.splitlines()[-2:] == ["  other", "      what: x"]
 
 
+def test_a_number_on_top_of_a_block_says_what_it_is_the_number_of() -> None:
+    text = render_table([["0", "x " * 30], ["ours.yaml", "y " * 30]], PLAIN, 24, headers=["stage", "key"])
+    assert [line for line in text.splitlines() if not line.startswith(" ")] == ["stage 0", "ours.yaml"]
+
+
 def test_empty_columns_at_the_end_take_no_room() -> None:
     assert render_table([["a", "b", ""], ["c", "d", ""]], PLAIN, None) == "a  b\nc  d\n"
 
