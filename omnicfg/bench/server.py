@@ -16,12 +16,10 @@ from omnicfg.errors import ServeError
 from omnicfg.serve.child import child
 from omnicfg.serve.launch import Launch
 from omnicfg.serve.runtime import private
-from omnicfg.serve.supervise import Address
+from omnicfg.serve.supervise import UNREADY_STOP_S, Address
 
 START_S: Final = 900.0
 _STOP_S: Final = 40.0
-_UNREADY_STOP_S: Final = 3.0
-"""A server that has not answered yet has nothing to finish."""
 _POLL_S: Final = 0.2
 _SHOWN: Final = 2000
 
@@ -58,14 +56,14 @@ def started(launch: Launch, address: Address, log: Path, waiting: Callable[[floa
         child(
             launch.command,
             launch.environment(),
-            grace_s=_UNREADY_STOP_S,  # nobody waits any more for what is in flight
+            grace_s=UNREADY_STOP_S,  # nobody waits any more for what is in flight
             directory=launch.directory,
             stdout=output,
             stderr=subprocess.STDOUT,
         ) as process,
     ):
         began = time.monotonic()
-        grace_s = _UNREADY_STOP_S
+        grace_s = UNREADY_STOP_S
         try:
             _wait(process, address, log, began, waiting)
             grace_s = _STOP_S

@@ -19,6 +19,8 @@ from omnicfg.serve.child import child
 from omnicfg.serve.launch import Launch
 
 _STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+UNREADY_STOP_S: Final = 3.0
+"""A server that has not answered yet has nothing to finish."""
 _POLL_S: Final = 0.25
 _NOTICE_S: Final = 10.0
 _FIRST_PAUSE_S: Final = 1.0
@@ -66,7 +68,7 @@ def supervise(
 
     ``ready`` is told the URL once the server answers; ``notice`` is told what goes on meanwhile. What has no
     ``address`` never answers, and is just kept running. When asked to stop, the server has ``grace_s`` seconds to
-    finish; a second signal ends it at once.
+    finish what it has begun to answer; a second signal ends it at once.
 
     A server that has answered and ends by itself is started again up to ``restarts`` times in a row, after pauses that
     double. Raises :class:`ServeError` where it ends by itself otherwise.
@@ -131,7 +133,8 @@ def _run(
             answered_s = None if answers_since is None else time.monotonic() - answers_since
             return _End(process.wait(), answered_s)
         notice("stopping")
-        _stop(process, signals, grace_s)
+        has_requests = address is None or answers_since is not None
+        _stop(process, signals, grace_s if has_requests else UNREADY_STOP_S)
         return None
 
 

@@ -117,6 +117,13 @@ def test_it_can_be_stopped_while_it_starts(start: Start) -> None:
     assert is_gone(helper)
 
 
+def test_what_has_not_answered_yet_has_nothing_to_finish(start: Start) -> None:
+    server = start("never-ready", "stubborn", grace_s=600)
+    helper = server.helper()
+    assert server.stop() == 0
+    assert is_gone(helper)
+
+
 def test_a_server_that_does_not_stop_is_killed_after_the_grace_period(start: Start) -> None:
     server = start("stubborn", grace_s=0.5)
     server.wait_for("^ready")
