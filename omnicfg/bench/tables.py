@@ -36,11 +36,16 @@ def markdown(report: Mapping[str, Any], pictures: Sequence[str] = ()) -> str:
 
 
 def _tables(report: Mapping[str, Any]) -> Iterator[tuple[str, list[list[str]]]]:
-    others = [arm for arm in report["arms"] if arm != report["baseline"]]
-    for arm in others or [report["baseline"]]:
-        rows = [_row(load, report["baseline"], arm) for load in report["loads"] if arm in load["arms"]]
-        if rows:
-            yield arm, rows
+    """Every arm against the baseline; the baseline alone where nothing else is measured yet."""
+    told = {arm: _rows(report, arm) for arm in report["arms"]}
+    baseline = told.pop(report["baseline"])
+    if not any(told.values()):
+        told = {report["baseline"]: baseline}
+    yield from ((arm, rows) for arm, rows in told.items() if rows)
+
+
+def _rows(report: Mapping[str, Any], arm: str) -> list[list[str]]:
+    return [_row(load, report["baseline"], arm) for load in report["loads"] if arm in load["arms"]]
 
 
 def _title(report: Mapping[str, Any], arm: str) -> str:

@@ -135,6 +135,13 @@ def test_one_arm_alone_is_a_table_too() -> None:
     assert "P1024_h0_c1" in tables.text(report_of(setup, MEASURED[:1]), Style(False), None)
 
 
+def test_a_baseline_alone_is_a_table_until_another_arm_is_measured() -> None:
+    report = report_of(SETUP, [measurement(1, "off", "P1024_h0_c1", 40.0)])
+    told = tables.text(report, Style(False), None).splitlines()
+    assert told[0] == "off"
+    assert told[2].split()[0] == "P1024_h0_c1"
+
+
 def test_pictures_and_files(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     write(tmp_path, REPORT)
