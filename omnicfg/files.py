@@ -11,6 +11,8 @@ from typing import Final
 
 from omnicfg.errors import UsageError
 
+NO_TEXT: Final = "backslashreplace"
+"""How a file's name that is no UTF-8 is written in a text: as an escape, which JSON's readers take for what it was."""
 _SOURCES: Final = frozenset({".yaml", ".yml", ".toml"})
 _LONGEST_STEM: Final = 64
 """Of a draft's name: with what is added to it, it has to be a file's name."""
@@ -72,7 +74,7 @@ def write_whole(path: Path, text: str) -> None:
     check_writable(path)
     try:
         if path.exists() and not path.is_file():
-            with path.open("w", encoding="utf-8", newline="") as stream:
+            with path.open("w", encoding="utf-8", errors=NO_TEXT, newline="") as stream:
                 stream.write(text)
         else:
             take_place(path.resolve(), text)
@@ -91,7 +93,7 @@ def take_place(
     handle, name = tempfile.mkstemp(prefix=f".{target.name[:_LONGEST_STEM]}.", suffix=suffix, dir=target.parent)
     draft = Path(name)
     try:
-        with open(handle, "w", encoding="utf-8", newline="") as stream:  # noqa: PTH123  # a descriptor
+        with open(handle, "w", encoding="utf-8", errors=NO_TEXT, newline="") as stream:  # noqa: PTH123  # a descriptor
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from omnicfg.catalog.paths import profiles_dir
 from omnicfg.diagnostics import Diagnostic
 from omnicfg.errors import OmnicfgError
+from omnicfg.files import NO_TEXT
 from omnicfg.passes.read import read_file
 from omnicfg.secrets import without_passwords
 from omnicfg.tree import Layer, LayerKind, Mapping, Node, Sequence
@@ -30,7 +31,7 @@ class Fingerprint(NamedTuple):
     @property
     def digest(self) -> str:
         """All of it in 32 hexadecimal digits."""
-        return hashlib.sha256("\0".join(map(str, self)).encode()).hexdigest()[:32]
+        return hashlib.sha256("\0".join(map(str, self)).encode(errors=NO_TEXT)).hexdigest()[:32]
 
 
 class Fingerprints:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from omnicfg.errors import UsageError
-from omnicfg.files import mode_of, take_place
+from omnicfg.files import NO_TEXT, mode_of, take_place
 from omnicfg.migrate.bases import copies
 from omnicfg.migrate.command import MigratedCommand
 from omnicfg.migrate.run import Migration, verify
@@ -72,7 +72,7 @@ def _make_folder(folder: Path, made: list[Path]) -> None:
 
 
 def _write(path: Path, text: str, made: list[Path]) -> None:
-    _write_bytes(path, text.encode("utf-8"), made)
+    _write_bytes(path, text.encode("utf-8", NO_TEXT), made)
 
 
 def _write_bytes(path: Path, content: bytes, made: list[Path]) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from omnicfg.catalog.paths import data_root
+from omnicfg.report.formats import format_names
 from tests.commands.conftest import Run
 from tests.conftest import WriteProfile
 
@@ -26,6 +28,33 @@ def test_findings(run: Run, profile_file: WriteProfile) -> None:
     assert result.code == 1
     assert f"--> {path}:4:19" in result.out
     assert result.out.endswith("1 error in 1 profile; 1 can be fixed with `--fix`.\n")
+
+
+@pytest.fixture
+def nameless(tmp_path: Path) -> Path:
+    """A profile with a mistake, in a file whose name is no UTF-8."""
+    path = tmp_path / os.fsdecode(b"caf\xe9.yaml")
+    try:
+        path.write_text(BAD, encoding="utf-8")
+    except OSError:
+        pytest.skip("this file system has UTF-8 names only")
+    return path
+
+
+@pytest.mark.parametrize("name", format_names())
+def test_a_file_may_have_a_name_that_is_no_text(run: Run, nameless: Path, tmp_path: Path, name: str) -> None:
+    out = tmp_path / "report.out"
+    result = run("validate", nameless, "--format", f"{name}:{out}")
+    assert (result.code, result.err) == (1, "")
+    assert "max_num_seq" in out.read_text(encoding="utf-8")
+
+
+def test_such_a_name_comes_back_out_of_json_and_a_baseline_knows_it(run: Run, nameless: Path, tmp_path: Path) -> None:
+    report, known = tmp_path / "report.json", tmp_path / "known.json"
+    run("validate", nameless, "--format", f"json:{report}")
+    assert json.loads(report.read_text(encoding="utf-8"))["diagnostics"][0]["path"] == str(nameless)
+    assert run("validate", nameless, "--write-baseline", known).code == 0
+    assert run("validate", nameless, "--baseline", known).code == 0
 
 
 def test_json_is_all_that_is_printed(run: Run, profile_file: WriteProfile) -> None:

@@ -114,7 +114,7 @@ def _artifact(name: str, repository: Repository) -> dict[str, str]:
     path = repository.path(name)
     if path is None:
         return {"uri": Path(name).absolute().as_uri()}
-    return {"uri": quote(path), "uriBaseId": "%SRCROOT%"}
+    return {"uri": quote(path, errors="surrogateescape"), "uriBaseId": "%SRCROOT%"}
 
 
 def _region(mark: Mark) -> dict[str, int]:
