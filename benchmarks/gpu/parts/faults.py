@@ -195,7 +195,7 @@ CHECKS: Final = (
             )
             and told.get("thinker: serve's exit code") not in (0, None)
             and not told.get("left", True)
-            and not told["not said"]
+            and not told.get("not said", True)
         ),
     ),
 )
