@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.gpu.benches import bench, table
+from benchmarks.gpu import benches
 from benchmarks.gpu.parts import Context, Part, Table, settings
 from omnicfg.bench.loads import Load, chosen, read_loads
 
@@ -50,15 +50,8 @@ def _run(later: int, context: Context) -> None:
     words += settings(values | (_CPU if context.cpu else _GPU))
 
     def arm(name: str, devices: str, rounds: int) -> None:
-        bench(
-            context,
-            folder,
-            f"{name}-gpu-{devices.replace(',', '-')}",
-            words,
-            devices=devices,
-            arms=[_ARMS[name]],
-            rounds=rounds,
-        )
+        log = f"{name}-gpu-{devices.replace(',', '-')}"
+        benches.bench(context, folder, log, words, devices=devices, arms=[_ARMS[name]], rounds=rounds)
 
     at_once = 2 if later == 0 and not context.cpu else 1
     for round_ in range(1, context.rounds + 1):
@@ -90,7 +83,7 @@ def _smaller(load: Load) -> Load:
 
 def _table(later: int, context: Context) -> Table:
     count = len(chosen(read_loads(_LOADS), ())) * len(_ARMS) * context.rounds
-    return table(context.folder(_name(later)), count)
+    return benches.table(context.folder(_name(later)), count)
 
 
 def _name(later: int) -> str:

@@ -7,10 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
 
-from benchmarks.gpu.benches import bench, table
+from benchmarks.gpu import benches
 from benchmarks.gpu.parts import Context, Part, Table, settings
-from omnicfg.bench.loads import Load, chosen, quick, read_loads
-from omnicfg.bench.loads import tables as tables_of
+from omnicfg.bench.loads import Load, chosen, quick, read_loads, tables
 from omnicfg.bench.progress import work
 
 _ARMS: Final = ("off:stages=0,stages.0.enable_prefix_caching=false", "on")
@@ -18,17 +17,16 @@ _MODELS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
     "qwen3": ("qwen3_omni_moe", "qwen3-omni", {}),
     "minicpmo": ("minicpmo_4_5_turn", "minicpm-o-4-5", {"stages.0.max_num_seqs": 64}),
 }
-"""The profile, the model's directory and the published table of that name, and what is set."""
+"""The profile, what the model's directory and its published table are called, and what is set."""
 # The estimate takes 13 to 17 seconds of every start; both arms go without it.
 _GPU: Final = {"stages.0.env": '{VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS: "0"}'}
 _CPU: Final = {"stages.0.moe_backend": "auto", "stages.0.max_model_len": 2048, "stages.0.kv_cache_memory_bytes": 2**28}
-_TABLES: Final = {"qwen3": "qwen3-omni", "minicpmo": "minicpm-o-4-5"}
 
 
 def loads(model: str, cpu: bool) -> list[Load]:
     """The rows that are answered in text."""
-    table_ = quick() if cpu else read_loads(tables_of()[_TABLES[model]])
-    return [load for load in chosen(table_, ()) if load.answer == "text"]
+    published = quick() if cpu else read_loads(tables()[_MODELS[model][1]])
+    return [load for load in chosen(published, ()) if load.answer == "text"]
 
 
 def halves(rows: list[Load]) -> tuple[list[Load], list[Load]]:
@@ -48,7 +46,7 @@ def _run(model: str, context: Context) -> None:
 
     def measure(device: int, rows: Sequence[Load]) -> None:
         named = [*words, "--loads", ",".join(load.name for load in rows)]
-        bench(context, folder, f"gpu-{device}", named, devices=str(device), arms=_ARMS, rounds=context.rounds)
+        benches.bench(context, folder, f"gpu-{device}", named, devices=str(device), arms=_ARMS, rounds=context.rounds)
 
     rows = loads(model, context.cpu)
     shares = [rows] if context.cpu else halves(rows)
@@ -58,7 +56,7 @@ def _run(model: str, context: Context) -> None:
 
 def _table(model: str, context: Context) -> Table:
     count = len(loads(model, context.cpu)) * len(_ARMS) * context.rounds
-    return table(context.folder(f"text-{model}"), count)
+    return benches.table(context.folder(f"text-{model}"), count)
 
 
 PARTS: Final = tuple(Part(f"text-{model}", partial(_run, model), partial(_table, model)) for model in _MODELS)
