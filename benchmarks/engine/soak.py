@@ -69,7 +69,7 @@ class PayloadSink:
         self._thread = threading.Thread(target=self._follow, daemon=True)
         self._thread.start()
 
-    def payload(self, key: str, timeout: float = 20.0) -> Payload:
+    def payload(self, key: str, timeout: float = 60.0) -> Payload:
         """The payload of the request with this key, once it has come."""
         with self._news:
             if not self._news.wait_for(lambda: key in self._kept, timeout):
@@ -134,7 +134,7 @@ def soak(server: Server, sink: PayloadSink | None, seconds: float, seed: int = 1
     return result
 
 
-def idle_state(server: Server, timeout: float = 20.0) -> dict[str, float]:
+def idle_state(server: Server, timeout: float = 60.0) -> dict[str, float]:
     """The server's state once nothing runs: requests, blocks in use, open files, memory."""
     deadline = time.monotonic() + timeout
     while True:

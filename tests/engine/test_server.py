@@ -8,7 +8,6 @@ import os
 import random
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,8 @@ from benchmarks.engine.soak import (
     stream,
 )
 from omnicfg.engine.spec import request_flag
+from omnicfg.serve.preflight import free_port
+from tests.patience import PATIENCE_S, until
 
 pytest.importorskip("vllm", reason="starts the engine")
 pytestmark = pytest.mark.slow
@@ -40,9 +41,9 @@ TOKEN_BYTES = 2 * 256 * 4
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Path]]:
     folder = tmp_path_factory.mktemp("server")
-    server, socket = rows_server(folder, 8104)
+    server, socket = rows_server(folder, free_port("127.0.0.1"))
     with server:
-        server.wait_ready(240)
+        server.wait_ready(600)
         yield server, socket
 
 
@@ -161,7 +162,7 @@ def test_a_client_that_hangs_up_frees_its_slot(server: Server, sink: PayloadSink
 def test_a_soaked_server_comes_back_to_where_it_began(server: Server, sink: PayloadSink) -> None:
     result = soak(server, sink, seconds=20)
     assert [result.idle_after[name] for name in GAUGES] == [0, 0, 0]
-    assert result.idle_after["open_files"] <= result.idle_before["open_files"] + 4
+    until(lambda: server.open_files() <= result.idle_before["open_files"] + 4)
     assert result.growth < 0.2
     assert "incomplete" not in result.rows
     statuses = {outcome.split(": ")[1] for outcome in result.answers}
@@ -191,12 +192,11 @@ def test_a_worker_that_dies_fails_requests_and_ends_the_server(server: Server) -
     clients = [threading.Thread(target=request) for _ in range(2)]
     for client in clients:
         client.start()
-    while server.metrics()["vllm:num_requests_running"] < 2:
-        time.sleep(0.05)
+    until(lambda: server.metrics()["vllm:num_requests_running"] == 2)
     worker = next(int(name.split()[-1]) for name in server.resident() if "Worker" in name)
     os.kill(worker, signal.SIGKILL)
     for client in clients:
-        client.join(timeout=60)
+        client.join(timeout=PATIENCE_S)
     assert len(statuses) == 2
     assert all(status >= 500 for status in statuses)
-    server.process.wait(timeout=60)  # with exit code 0, by vLLM 0.32.0: whoever started it has to know better
+    server.process.wait(timeout=PATIENCE_S)  # with exit code 0, by vLLM 0.32.0: whoever started it has to know better

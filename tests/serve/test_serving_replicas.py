@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,8 @@ import pytest
 from benchmarks.engine.soak import PayloadSink
 from omnicfg.engine.spec import request_flag
 from omnicfg.serve.machine import installed_vllm
-from tests.serve.served import Served, body
+from tests.patience import until
+from tests.serve.served import END_S, Served, body
 
 pytestmark = [
     pytest.mark.slow,
@@ -68,7 +68,7 @@ def sockets_in(log: Path) -> list[Path]:
 
 
 def assert_spread(server: Served, sockets: list[Path]) -> None:
-    """Eight requests at a time: all answered, every payload whole, some at each socket."""
+    """Eight requests at a time, long enough to meet: all answered, every payload whole, some at each socket."""
     sinks = [PayloadSink(path) for path in sockets]
     model = json.loads(server.ask("/v1/models")[1])["data"][0]["id"]
     statuses: list[int] = []
@@ -76,7 +76,7 @@ def assert_spread(server: Served, sockets: list[Path]) -> None:
     def ask(index: int) -> None:
         prompt = list(range(300 + index, 400 + index))
         flag = request_flag(str(index))
-        asked = body(model=model, prompt=prompt, max_tokens=6, ignore_eos=True, kv_transfer_params=flag)
+        asked = body(model=model, prompt=prompt, max_tokens=100, ignore_eos=True, kv_transfer_params=flag)
         statuses.append(server.ask("/v1/completions", asked)[0])
 
     clients = [threading.Thread(target=ask, args=(index,)) for index in range(REQUESTS)]
@@ -85,10 +85,7 @@ def assert_spread(server: Served, sockets: list[Path]) -> None:
     for client in clients:
         client.join()
     assert statuses == [200] * REQUESTS
-    deadline = time.monotonic() + 20
-    while sum(sink.finished.total() for sink in sinks) < REQUESTS:
-        assert time.monotonic() < deadline, [sink.finished for sink in sinks]
-        time.sleep(0.05)
+    until(lambda: sum(sink.finished.total() for sink in sinks) >= REQUESTS)
     assert [set(sink.finished) for sink in sinks] == [{"length"}] * REPLICAS
 
 
@@ -118,7 +115,7 @@ def headless(checkpoint: Path, tmp_path: Path) -> Iterator[tuple[dict[str, Any],
     yield common, log
     if node.poll() is None:
         node.send_signal(signal.SIGTERM)
-    node.wait(timeout=60)
+    node.wait(timeout=END_S)
 
 
 def test_two_nodes(checkpoint: Path, tmp_path: Path, headless: tuple[dict[str, Any], Path]) -> None:

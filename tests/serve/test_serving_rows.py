@@ -12,7 +12,6 @@ import os
 import re
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from omnicfg.engine.spec import request_flag
 from omnicfg.models import materialize
 from omnicfg.resources.estimate import StageEstimate, estimates
 from omnicfg.serve.machine import installed_vllm
+from tests.patience import PATIENCE_S, until
 from tests.serve.served import Served, body
 
 pytestmark = [
@@ -76,10 +76,7 @@ def complete(server: Served, key: str | None = None, **fields: Any) -> tuple[int
 
 
 def wait_until_idle(server: Served) -> None:
-    deadline = time.monotonic() + 20
-    while any(server.metrics()[name] for name in RUNNING):
-        assert time.monotonic() < deadline, server.metrics()
-        time.sleep(0.1)
+    until(lambda: not any(server.metrics()[name] for name in RUNNING))
 
 
 def test_only_its_user_reaches_the_socket(socket: Path) -> None:
@@ -183,10 +180,9 @@ def test_a_crashed_engine_fails_its_requests_and_comes_back(server: Served, sock
 
     asking = threading.Thread(target=request)
     asking.start()
-    while not server.metrics()["vllm:num_requests_running"]:
-        time.sleep(0.05)
+    until(server.running)
     os.kill(server.engine_process(), signal.SIGKILL)
-    asking.join(timeout=60)
+    asking.join(timeout=PATIENCE_S)
     assert [status >= 500 for status in statuses] == [True]
     assert "/v1" in server.next_announcement()
     assert "starting it again in 1 s" in server.log.read_text()
@@ -196,16 +192,15 @@ def test_a_crashed_engine_fails_its_requests_and_comes_back(server: Served, sock
     again.receiver.close()
 
 
-def test_a_stop_signal_lets_requests_finish_with_all_their_rows(server: Served, socket: Path) -> None:
+def test_ctrl_c_lets_requests_finish_with_all_their_rows(server: Served, socket: Path) -> None:
     sink = PayloadSink(socket)
     answers: list[tuple[int, dict[str, Any]]] = []
     asking = threading.Thread(target=lambda: answers.append(complete(server, "last", max_tokens=300)))
     asking.start()
-    while not server.metrics()["vllm:num_requests_running"]:
-        time.sleep(0.02)
+    until(server.running)
     session = server.session
-    assert server.stop(signal.SIGTERM) == 0
-    asking.join(timeout=60)
+    assert server.stop() == 0
+    asking.join(timeout=PATIENCE_S)
     [(status, answer)] = answers
     assert (status, answer["usage"]["completion_tokens"]) == (200, 300)
     payload = sink.payload("last")
