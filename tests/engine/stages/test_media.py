@@ -5,6 +5,11 @@ Transformers' encoders see random patches and mel frames here: what a processor 
 
 from __future__ import annotations
 
+import json
+import os
+import pickle
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -171,3 +176,26 @@ def test_an_executor_that_has_one_axis_refuses_pictures_and_takes_sounds(model: 
     begin(executor, "b", shown["sound"])
     listener.run()
     assert listener.codes["b"] == shown["sound"].spoken.codes
+
+
+def test_on_vllm_they_say_what_transformers_says(model: Path, shown: dict[str, Shown], tmp_path: Path) -> None:
+    """Model Runner V2 with the decoder compiled, as on a GPU, by Triton's interpreter; and who is not served there."""
+    pytest.importorskip("vllm", reason="comes with the extra cpu or cuda")
+    pytest.importorskip("triton", reason="Triton's interpreter runs the kernels")
+    asked, answered = tmp_path / "asked", tmp_path / "answered"
+    asked.write_bytes(pickle.dumps((model, shown)))
+    told = run_on_vllm(asked, answered, tmp_path)
+    codes, refused = json.loads(answered.read_text()) if answered.exists() else pytest.fail(told)
+    assert codes == {name: one.spoken.codes for name, one in shown.items()}
+    assert "frames of the video lie between two positions" in refused[0]
+    assert refused[1] == "with its answer the video takes more than the 32768 positions that speech has"
+
+
+def run_on_vllm(asked: Path, answered: Path, cache: Path) -> str:
+    root = Path(__file__).resolve().parents[3]
+    environment = os.environ | {"PYTHONPATH": str(root), "HF_HUB_OFFLINE": "1", "VLLM_CACHE_ROOT": str(cache)}
+    # The decoder's graph is made as on a GPU, and run by PyTorch: compiling it would take longer than all else.
+    environment["VLLM_CPU_CI_ENV"] = "1"
+    command = [sys.executable, "-m", "tests.engine.stages.on_vllm", str(asked), str(answered)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=400)
+    return done.stdout[-3000:] + done.stderr[-3000:]
