@@ -18,22 +18,24 @@ _POLL_S: Final = 0.01
 _RUNS: Final = 3
 
 
-def until(condition: Callable[[], T], seconds: float = PATIENCE_S, poll_s: float = _POLL_S) -> T:
+def until(condition: Callable[[], T | None], seconds: float = PATIENCE_S, poll_s: float = _POLL_S) -> T:
     """What ``condition`` gives, once that is true; an ``AssertionError`` with the last it gave where it never is."""
     deadline = time.monotonic() + seconds
-    while not (found := condition()):
+    while True:
+        if found := condition():
+            return found
         assert time.monotonic() < deadline, f"did not come within {seconds:g} s: {found!r}"
         time.sleep(poll_s)
-    return found
 
 
-async def until_so(condition: Callable[[], T], seconds: float = PATIENCE_S) -> T:
+async def until_so(condition: Callable[[], T | None], seconds: float = PATIENCE_S) -> T:
     """:func:`until`, while everything else of the event loop goes on."""
     deadline = time.monotonic() + seconds
-    while not (found := condition()):
+    while True:
+        if found := condition():
+            return found
         assert time.monotonic() < deadline, f"did not come within {seconds:g} s: {found!r}"
         await asyncio.sleep(_POLL_S)
-    return found
 
 
 def at_best(measure: Callable[[], float], enough: float) -> float:

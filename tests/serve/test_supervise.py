@@ -37,11 +37,9 @@ class Supervised:
 
     def wait_for(self, pattern: str) -> re.Match[str]:
         try:
-            found = until(lambda: re.search(pattern, self.output, re.MULTILINE))
+            return until(lambda: re.search(pattern, self.output, re.MULTILINE))
         except AssertionError:
             raise AssertionError(f"{pattern!r} was not printed:\n{self.output}") from None
-        assert found
-        return found
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> int:
         self.process.send_signal(number)
