@@ -57,7 +57,8 @@ async def serve(setup: Setup) -> int:
             healthy=lambda: processes.complete,
         )
         server = _Server(setup, front)
-        Path(setup.control).unlink(missing_ok=True)
+        for left in (setup.control, setup.thinker):  # of a life before this one; nobody can listen where they lie
+            Path(left).unlink(missing_ok=True)
         control = await asyncio.start_unix_server(desk.follow, setup.control, limit=2**24)
         async with control:
             await processes.start()
