@@ -21,18 +21,21 @@ class DeviceRing:
     """``capacity`` bytes on ``device``; ``bytes`` is all of it as a tensor of ``uint8``."""
 
     def __init__(self, capacity: int, device: torch.device) -> None:
+        self._device = device
         with torch.cuda.device(device):
             self._address: int | None = _called("cudaMalloc", capacity)
         self.bytes = torch.as_tensor(_Memory(int(self._address), capacity), device=device)
 
     def handle(self) -> bytes:
         """What another process opens it with."""
-        return bytes(_called("cudaIpcGetMemHandle", self._address).reserved)
+        with torch.cuda.device(self._device):  # asked on any other, CUDA would take memory there for this process
+            return bytes(_called("cudaIpcGetMemHandle", self._address).reserved)
 
     def close(self) -> None:
         """Give the memory back. Idempotent."""
         if self._address is not None:
-            _called("cudaFree", self._address)
+            with torch.cuda.device(self._device):
+                _called("cudaFree", self._address)
             self._address = None
 
 
