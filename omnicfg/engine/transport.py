@@ -242,13 +242,14 @@ class RowSender:
 
     def close(self) -> None:
         """Disconnect, remove the socket, give the ring back. Idempotent."""
-        if self._closed:
-            return
-        self._closed = True
+        with self._room:
+            if self._closed:
+                return
+            self._closed, peer = True, self._peer
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        if (peer := self._peer) is not None:
+        if peer is not None:
             self._drop(peer)
         self.path.unlink(missing_ok=True)
         self._doorman.join(timeout=5)
@@ -291,7 +292,9 @@ class RowSender:
         socket.send_fds(peer, [_framed(hello)], [self._fd])
         on_gpu = self._asked_for_gpu(peer)
         handle = self._handle(peer) if on_gpu else None
-        with self._room:  # nothing is published between its being told and its being there
+        with self._room:  # nothing is published, or closed, between its being told and its being there
+            if self._closed:
+                raise ConnectionAbortedError("nothing will come any more")
             peer.sendall(_framed({"handle": handle}))
             self._on_gpu = on_gpu
             self._released = self._published = self._reserved

@@ -155,6 +155,26 @@ def test_a_consumer_that_is_connected_misses_nothing(sender: RowSender, monkeypa
             assert rows.data[0] == fill
 
 
+class SlowToCount(RowSender):
+    """Takes a while between telling a consumer that it is in and knowing of it."""
+
+    @property
+    def _peer(self) -> socket.socket | None:
+        return self._known
+
+    @_peer.setter
+    def _peer(self, peer: socket.socket | None) -> None:
+        time.sleep(0.2 if peer is not None else 0)
+        self._known = peer
+
+
+def test_a_consumer_that_has_just_connected_is_told_of_the_end(tmp_path: Path) -> None:
+    sender = SlowToCount(tmp_path / "rows.sock", LAYOUT, 1024)
+    with RowReceiver(sender.path) as receiver:
+        sender.close()
+        assert receiver.receive(30) is None
+
+
 def test_without_a_consumer_nothing_is_reserved(sender: RowSender) -> None:
     assert sender.reserve(TOKEN) is None
     RowReceiver(sender.path).close()
