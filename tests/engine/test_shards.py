@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from omnicfg.engine.transport import (
     TransportError,
     rows_message,
 )
+from tests.engine.rings import MappedFile, OwnRing
 
 PART = RowLayout(("layer 2", "final"), width=2, dtype="uint8", itemsize=1)
 
@@ -119,6 +121,28 @@ def test_ranks_with_different_rows_are_refused(tmp_path: Path) -> None:
             connect(ranks.socket)
     finally:
         ranks.close()
+
+
+def test_parts_come_through_the_ring_of_each_rank_where_the_consumer_maps_them(tmp_path: Path) -> None:
+    socket = tmp_path / "rows.sock"
+    rings = [OwnRing(tmp_path / f"ring{rank}") for rank in range(2)]
+    offers = [partial(lambda ring: ring, ring) for ring in rings]
+    paths = [Path(shard_path(str(socket), rank)) for rank in range(2)]
+    senders = [RowSender(path, PART, 1024, offer=offer, shards=2) for path, offer in zip(paths, offers, strict=True)]
+    try:
+        with connect(socket, mapped=MappedFile) as receiver:
+            assert receiver.on_gpu
+            for sender, ring, data in zip(senders, rings, (b"abcdefgh", b"ABCDEFGH"), strict=True):
+                slot = sender.reserve(len(data))
+                assert slot is not None
+                ring.write(slot.offset, data)
+                sender.publish({**rows_message([("a", None, 0, 2)]), "number": 1}, slot)
+            (rows,) = receiver.receive(30) or []
+            assert isinstance(rows, Rows)
+            assert rows.data == b"abABcdCDefEFghGH"
+    finally:
+        for sender in senders:
+            sender.close()
 
 
 def test_a_single_rank_needs_no_putting_together(tmp_path: Path) -> None:

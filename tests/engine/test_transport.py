@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -24,6 +24,7 @@ from omnicfg.engine.transport import (
     TransportError,
     rows_message,
 )
+from tests.engine.rings import MappedFile, OwnRing
 from tests.patience import PATIENCE_S, until
 
 LAYOUT = RowLayout(("layer 2", "final"), width=4, dtype="float32", itemsize=4)
@@ -257,41 +258,6 @@ def test_requests_do_not_mix() -> None:
     second, first = assembled(*messages)
     assert first.data == b"\x01" * TOKEN
     assert second.data == b"\x02" * TOKEN
-
-
-class OwnRing:
-    """Stands in for memory of a GPU: a file that both sides know."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.closed = False
-        path.write_bytes(bytes(1024))
-
-    def handle(self) -> bytes:
-        return str(self.path).encode()
-
-    def write(self, offset: int, data: bytes) -> None:
-        with self.path.open("r+b") as file:
-            file.seek(offset)
-            file.write(data)
-
-    def close(self) -> None:
-        self.closed = True
-
-
-class MappedFile:
-    def __init__(self, handle: bytes) -> None:
-        self.path = Path(handle.decode())
-        self.closed = False
-
-    def read(self, offset: int, size: int) -> bytes:
-        return self.path.read_bytes()[offset : offset + size]
-
-    def side_by_side(self, parts: Sequence[bytes], rows: int) -> bytes:
-        raise NotImplementedError("one ring is whole")
-
-    def close(self) -> None:
-        self.closed = True
 
 
 @pytest.fixture
