@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from omnicfg.engine.spec import EngineSpecError, PayloadRows, partial_layers, row_shards, text_config
+from omnicfg.engine.spec import EngineSpecError, PayloadRows, partial_layers, row_shards, size_of, text_config
 
 DEFAULT_BLOCK_SIZE: Final = 16
 DEFAULT_UTILIZATION: Final = 0.92
@@ -72,7 +72,7 @@ def estimate(
     for kind in partial_layers(config, bool(engine_args.get("disable_sliding_window"))):
         raise EngineSpecError(f"the size of the cache of {kind} layers is vLLM's to say")
     layers, hidden = (_number(config, name) for name in ("num_hidden_layers", "hidden_size"))
-    layers = -(-layers // _size(engine_args, "pipeline_parallel_size"))
+    layers = -(-layers // size_of(engine_args, "pipeline_parallel_size"))
     model_itemsize = _ITEMSIZE[model_dtype(hf_config, engine_args)]
     cache_itemsize = _cache_itemsize(str(engine_args.get("kv_cache_dtype") or "auto"), model_itemsize)
     kv_bytes = layers * _values_per_layer(config, hidden, engine_args) * cache_itemsize
@@ -98,20 +98,20 @@ def utilization(engine_args: Mapping[str, Any]) -> float:
 
 def devices_of(engine_args: Mapping[str, Any]) -> int:
     """Over how many devices the weights of one replica are spread."""
-    return _size(engine_args, "tensor_parallel_size") * _size(engine_args, "pipeline_parallel_size")
+    return size_of(engine_args, "tensor_parallel_size") * size_of(engine_args, "pipeline_parallel_size")
 
 
 def overhead(hf_config: Mapping[str, Any], engine_args: Mapping[str, Any]) -> int:
     """Bytes of one device that vLLM takes beside weights and KV cache: an experienced figure, not a bound."""
     hidden = _number(text_config(hf_config), "hidden_size")
-    tokens = _size(engine_args, "max_num_batched_tokens", DEFAULT_BATCHED_TOKENS)
+    tokens = size_of(engine_args, "max_num_batched_tokens", DEFAULT_BATCHED_TOKENS)
     step = tokens * hidden * _STEP_VALUES * _ITEMSIZE[model_dtype(hf_config, engine_args)]
     return _CONTEXT + step + (0 if engine_args.get("enforce_eager") else _GRAPHS)
 
 
 def block_size(engine_args: Mapping[str, Any]) -> int:
     """Tokens of a block."""
-    return _size(engine_args, "block_size", DEFAULT_BLOCK_SIZE)
+    return size_of(engine_args, "block_size", DEFAULT_BLOCK_SIZE)
 
 
 def model_dtype(hf_config: Mapping[str, Any], engine_args: Mapping[str, Any]) -> str:
@@ -139,7 +139,7 @@ def _values_per_layer(config: Mapping[str, Any], hidden: int, engine_args: Mappi
     heads = _number(config, "num_attention_heads")
     kv_heads = int(config.get("num_key_value_heads") or heads)
     head_dim = int(config.get("head_dim") or hidden // heads)
-    return 2 * max(1, kv_heads // _size(engine_args, "tensor_parallel_size")) * head_dim
+    return 2 * max(1, kv_heads // size_of(engine_args, "tensor_parallel_size")) * head_dim
 
 
 def _cache_itemsize(kv_cache_dtype: str, model_itemsize: int) -> int:
@@ -157,8 +157,3 @@ def _number(config: Mapping[str, Any], name: str) -> int:
     if type(value) is not int or value < 1:
         raise EngineSpecError(f"config.json: {name} is {value!r}, not a positive number")
     return value
-
-
-def _size(engine_args: Mapping[str, Any], name: str, default: int = 1) -> int:
-    value = engine_args.get(name)
-    return value if type(value) is int and value > 0 else default

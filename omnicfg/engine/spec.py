@@ -178,19 +178,21 @@ def row_shards(hf_config: Mapping[str, Any], engine_args: Mapping[str, Any]) -> 
     Every rank has the whole residual stream, so spreading costs nothing to compute and the cache holds more. It takes
     ranks on one host, where the consumer is; elsewhere, and where the width does not divide, each keeps all rows: 1.
     """
-    ranks = engine_args.get("tensor_parallel_size")
+    ranks = size_of(engine_args, "tensor_parallel_size")
     width = text_config(hf_config).get("hidden_size")
-    nodes = engine_args.get("nnodes")
-    elsewhere = (type(nodes) is int and nodes > 1) or engine_args.get("distributed_executor_backend") == "ray"
-    if type(ranks) is not int or ranks < 2 or type(width) is not int or width % ranks or elsewhere:
-        return 1
-    return ranks
+    elsewhere = size_of(engine_args, "nnodes") > 1 or engine_args.get("distributed_executor_backend") == "ray"
+    return 1 if type(width) is not int or width % ranks or elsewhere else ranks
 
 
 def data_parallel_size(engine_args: Mapping[str, Any]) -> int:
     """The number of data-parallel replicas that engine args ask for."""
-    size = engine_args.get("data_parallel_size")
-    return size if type(size) is int and size > 1 else 1
+    return size_of(engine_args, "data_parallel_size")
+
+
+def size_of(engine_args: Mapping[str, Any], name: str, default: int = 1) -> int:
+    """An engine arg that counts something; ``default`` where it is not set, or no positive number."""
+    value = engine_args.get(name)
+    return value if type(value) is int and value > 0 else default
 
 
 def request_flag(key: str | None = None) -> dict[str, Any]:
@@ -233,8 +235,7 @@ def text_config(hf_config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _setting_refusals(engine_args: Mapping[str, Any]) -> Iterator[Refusal]:
     for name, why in _PARALLEL.items():
-        size = engine_args.get(name)
-        if type(size) is int and size > 1:
+        if size_of(engine_args, name) > 1:
             yield Refusal(f"{name} > 1: {why}; use tensor or data parallelism", name)
     for name, why in _SWITCHES.items():
         if engine_args.get(name):

@@ -21,13 +21,7 @@ from vllm.sequence import IntermediateTensors
 
 from omnicfg.engine.architectures import extended
 from omnicfg.engine.paged_rows import PagedRows
-from omnicfg.engine.spec import (
-    ARCHITECTURE_PREFIX,
-    CONFIG_KEY,
-    SHARDS_KEY,
-    WEIGHTS_KEY,
-    PayloadRows,
-)
+from omnicfg.engine.spec import ARCHITECTURE_PREFIX, CONFIG_KEY, SHARDS_KEY, WEIGHTS_KEY, PayloadRows
 
 LAYER_NAME = "payload_rows"
 

@@ -224,14 +224,13 @@ class RowSender:
         """Hand a message over, with the rows of ``slot`` if it has any; false when there is no consumer any
         more.
         """
-        with self._room:
-            peer, consumer = self._peer, self._consumers
-        if peer is None or (slot is not None and slot.consumer != consumer):
-            return False
         where = {} if slot is None else {"offset": slot.offset, "size": slot.size, "end": slot.end}
         framed = _framed({**message, **where})
-        if slot is not None:
-            with self._room:
+        with self._room:
+            peer = self._peer
+            if peer is None or (slot is not None and slot.consumer != self._consumers):
+                return False
+            if slot is not None:
                 self._published = slot.end
         try:
             peer.sendall(framed)
