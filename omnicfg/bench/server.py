@@ -15,6 +15,7 @@ from omnicfg.bench.metrics import Watch
 from omnicfg.errors import ServeError
 from omnicfg.serve.child import child
 from omnicfg.serve.launch import Launch
+from omnicfg.serve.processes import end_session
 from omnicfg.serve.runtime import private
 from omnicfg.serve.supervise import UNREADY_STOP_S, Address
 
@@ -70,7 +71,7 @@ def started(launch: Launch, address: Address, log: Path, waiting: Callable[[floa
             watch = Watch(address.url)
             yield Server(watch, watch.model(), round(time.monotonic() - began, 1), process.pid, log)
         finally:
-            _stop(process, grace_s)
+            end_session(process.pid, grace_s)
 
 
 def _wait(
@@ -89,9 +90,3 @@ def _wait(
         f"the server ended before it answered (exit status {process.returncode}):\n{text[-_SHOWN:]}",
         f"Its own messages: {log}",
     )
-
-
-def _stop(process: subprocess.Popen[bytes], grace_s: float) -> None:
-    process.terminate()
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(grace_s)
