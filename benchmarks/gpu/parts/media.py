@@ -6,11 +6,9 @@ from typing import Final
 
 from benchmarks.engine.support import Results
 from benchmarks.engine.talker import RUNS
-from benchmarks.gpu.parts import GRACE_S, LATE, Context, Part, Table, settings
-from benchmarks.gpu.served import served
-from omnicfg.models import materialize
+from benchmarks.gpu.parts import LATE, Context, Part, Table
+from benchmarks.gpu.parts.parity import compare
 
-_SETTINGS: Final = {"stages.1.kv_cache_memory_bytes": 2**28}
 _SERVER: Final = "server"
 
 
@@ -38,19 +36,7 @@ def _media(context: Context) -> None:
     folder = context.folder("media")
     if Results(folder).done(_SERVER):
         return
-    model = materialize("builtin:tiny-omni", context.state / "models")
-    words = ["tiny-omni", "--model", str(model), *settings(_SETTINGS)]
-    # Triton multiplies float32 as TF32 unless told otherwise.
-    with served(context, words, folder / "serve.log", "0", TRITON_F32_DEFAULT="ieee") as server:
-        if server.wait(context.budget.left - GRACE_S) is None:
-            return
-        log = folder / "verify.log"
-        log.unlink(missing_ok=True)
-        command = ["-m", "omnicfg.engine.verify_speech", str(model), server.url, "--name", server.model(), "--media"]
-        code = context.run([*command, "--reference", str(folder / "reference.json")], log, devices="0")
-        if code != LATE:
-            told = log.read_text(errors="replace").splitlines()
-            Results(folder).write(_SERVER, {"exit_code": code, "told": told[-8:]})
+    compare(context, "media", _SERVER, ["--media", "--reference", str(folder / "reference.json")], "0", {})
 
 
 def _media_table(context: Context) -> Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
@@ -41,30 +41,46 @@ def _run(context: Context) -> None:
         told = pool.submit(
             context.run, ["-c", _REFERENCE, str(model), str(reference)], folder / "reference.log", devices=""
         )
-        compared = [
-            pool.submit(_compare, context, place, model, reference, lambda: told.result() == 0) for place in missing
-        ]
+        compared = [pool.submit(_compare, context, place, reference, lambda: told.result() == 0) for place in missing]
         for one in compared:
             one.result()
 
 
-def _compare(context: Context, place: str, model: Path, reference: Path, ready: Callable[[], bool]) -> None:
-    folder = context.folder("parity")
+def _compare(context: Context, place: str, reference: Path, ready: Callable[[], bool]) -> None:
     devices, places = _PLACES[place]
-    words = ["tiny-omni", "--model", str(model), *settings({**_SETTINGS, **({} if context.cpu else places)})]
+    words = ["--reference", str(reference)]
+    compare(context, "parity", _file(place), words, devices, {} if context.cpu else places, ready)
+
+
+def compare(
+    context: Context,
+    part: str,
+    name: str,
+    words: Sequence[str],
+    devices: str,
+    places: Mapping[str, str],
+    ready: Callable[[], bool] = lambda: True,
+) -> None:
+    """Serve the tiny default and compare it by ``verify_speech WORDS``; what comes of it is kept as ``name``.
+
+    ``places`` are settings beside the usual ones; ``ready`` waits for what the comparison needs, and says whether it is
+    there.
+    """
+    folder, model = context.folder(part), materialize("builtin:tiny-omni", context.state / "models")
+    serve = ["tiny-omni", "--model", str(model), *settings({**_SETTINGS, **places})]
     # Triton multiplies float32 as TF32 unless told otherwise.
-    with served(context, words, folder / f"serve-{_file(place)}.log", devices, TRITON_F32_DEFAULT="ieee") as server:
+    with served(context, serve, folder / f"serve-{name}.log", devices, TRITON_F32_DEFAULT="ieee") as server:
         seconds = server.wait(context.budget.left - GRACE_S)
         if seconds is None or not ready():
             return
-        began, log = time.monotonic(), folder / f"verify-{_file(place)}.log"
+        began, log = time.monotonic(), folder / f"verify-{name}.log"
         log.unlink(missing_ok=True)
         command = ["-m", "omnicfg.engine.verify_speech", str(model), server.url, "--name", server.model()]
-        code = context.run([*command, "--reference", str(reference)], log, devices=devices)
+        code = context.run([*command, *words], log, devices=devices)
         if code != LATE:
             told = log.read_text(errors="replace").splitlines()
             result = {"exit_code": code, "start_s": round(seconds, 1), "seconds": round(time.monotonic() - began, 1)}
-            Results(folder).write(_file(place), {**result, "told": told[-8:]})
+            Results(folder).write(name, {**result, "told": told[-8:]})
 
 
 def _table(context: Context) -> Table:
