@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 
@@ -14,26 +15,27 @@ Function = Callable[[list[torch.Tensor]], list[torch.Tensor]]
 class Graphs:
     """Calls ``function``; on CUDA through one graph for each of its inputs' shapes, elsewhere directly.
 
-    What is returned on CUDA is overwritten by the next call with these shapes.
+    What is returned on CUDA is overwritten by the next call with these shapes. What the function needs meanwhile lies
+    in memory that all graphs share: capture the largest shape first.
     """
 
     def __init__(self, function: Function, *, enabled: bool) -> None:
         self._function = function
-        self._enabled = enabled
+        self._pool: Any = torch.cuda.graph_pool_handle() if enabled else None
         self._captured: dict[tuple[torch.Size, ...], _Captured] = {}
 
     def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        if not self._enabled:
+        if self._pool is None:
             return self._function(list(inputs))
         shapes = tuple(tensor.shape for tensor in inputs)
         captured = self._captured.get(shapes)
         if captured is None:
-            captured = self._captured[shapes] = _Captured(self._function, inputs)
+            captured = self._captured[shapes] = _Captured(self._function, inputs, self._pool)
         return captured.replay(inputs)
 
 
 class _Captured:
-    def __init__(self, function: Function, inputs: Sequence[torch.Tensor]) -> None:
+    def __init__(self, function: Function, inputs: Sequence[torch.Tensor], pool: Any) -> None:
         self._inputs = [tensor.clone() for tensor in inputs]
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
@@ -41,8 +43,9 @@ class _Captured:
             for _ in range(_WARM_UPS):
                 function(self._inputs)
         torch.cuda.current_stream().wait_stream(stream)
+        torch.cuda.empty_cache()  # what that needed is needed again, in the pool
         self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph):
+        with torch.cuda.graph(self._graph, pool=pool):
             self._outputs = function(self._inputs)
 
     def replay(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:

@@ -9,11 +9,15 @@ The transposed convolutions cut their output at both ends, so ``n`` frames make 
 and the samples of a chunk begin ``missing`` before its first frame. Decoding fewer frames gives the same samples, only
 fewer of them: that is why chunks can be handed on as they come. (``chunked_decode`` in transformers, of which
 ``generate`` makes use beyond 300 frames, leaves these samples out at every chunk and cuts the window off.)
+
+On CUDA all sizes are captured as graphs before the first request, up to as many requests at once as the stage's share
+of the memory (``gpu_memory_utilization``) has room for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil, prod
 from typing import Any
@@ -22,7 +26,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from omnicfg.engine.stages import Chunk, Ended, Executor, StageOptions
+from omnicfg.engine.memory import DEFAULT_UTILIZATION
+from omnicfg.engine.stages import Chunk, Ended, Executor, StageOptions, _batches
 from omnicfg.engine.stages._graphs import Graphs
 from omnicfg.engine.stages._weights import part
 from omnicfg.engine.transport import Media, RowLayout
@@ -72,6 +77,9 @@ class Code2Wav:
         self._on_gpu = self._device.startswith("cuda")
         self._transform = Graphs(self._transformed, enabled=self._on_gpu)
         self._convolve = Graphs(self._convolved, enabled=self._on_gpu)
+        self._most = options.limit
+        if self._on_gpu:
+            self._capture()
         self.frame_rows = self._frame
         self.layout = RowLayout(("samples",), 1, "int16", 2)
 
@@ -112,13 +120,16 @@ class Code2Wav:
     # ------------------------------------------------------------------------------------------------------ computing
 
     def ready(self) -> list[str]:
-        """Requests that have a chunk (or their end) and as much past as the one that has waited longest."""
-        due = [voice for voice in self._open.values() if self._is_due(voice)]
+        """Requests that have a chunk (or their end): the one of which least is made yet, and others with as much past.
+
+        So none runs ahead while another waits for its first sound.
+        """
+        due = sorted((voice for voice in self._open.values() if self._is_due(voice)), key=lambda voice: voice.done)
         if not due:
             return []
         past = self._past_frames(due[0])
         chosen = [voice.key for voice in due if self._past_frames(voice) == past]
-        return chosen[: self._options.limit]
+        return chosen[: self._most]
 
     @torch.inference_mode()
     def run(self, keys: Sequence[str]) -> tuple[list[Chunk], list[Ended]]:
@@ -155,10 +166,9 @@ class Code2Wav:
         codes = torch.from_numpy(_padded([*frames, *[frames[-1]] * extra], self._length(voices[0], max(counts))))
         done = torch.tensor([voice.done for voice in filled], device=self._device)
         past = torch.stack([self._past(voice) for voice in filled])
-        hidden, kept = self._transform([codes.to(self._device), done, past])
         back = self._past_frames(voices[0])
-        seen = hidden if back == 0 else torch.cat((torch.stack([_given(voice.context) for voice in filled]), hidden), 1)
-        (waves,) = self._convolve([seen])
+        context = torch.stack([_given(voice.context) for voice in filled]) if back else None
+        seen, kept, waves = self._compute(codes.to(self._device), done, past, context)
         pcm = (waves.float().clamp(-1, 1) * PCM).round().to(torch.int16).cpu().numpy()
         chunks = []
         for number, (voice, count) in enumerate(zip(voices, counts, strict=True)):
@@ -168,9 +178,54 @@ class Code2Wav:
             voice.done += count
         return [chunk for chunk in chunks if len(chunk.rows)]
 
+    def _compute(
+        self, codes: torch.Tensor, done: torch.Tensor, past: torch.Tensor, context: torch.Tensor | None
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """What the convolutions see, the keys and values to be kept, and the waves."""
+        hidden, kept = self._transform([codes, done, past])
+        seen = hidden if context is None else torch.cat((context, hidden), 1)
+        (waves,) = self._convolve([seen])
+        return seen, kept, waves
+
+    @torch.inference_mode()
+    def _capture(self) -> None:
+        """Choose the largest batch, then make the graphs, the largest first."""
+        longest = max(self._shapes(), key=sum)
+        one, two = (_batches.needed(lambda size: self._rehearse(size, *longest, eager=True), size) for size in (1, 2))
+        share = float(self._options.engine_args.get("gpu_memory_utilization", DEFAULT_UTILIZATION))
+        self._most = size = _batches.largest(self._options.limit, _batches.room(share), one, two)
+        while size:
+            for length, back in sorted(self._shapes(), key=sum, reverse=True):
+                self._rehearse(size, length, back)
+            size //= 2
+        held = torch.cuda.memory_reserved() / 2**30
+        print(f"code2wav: up to {self._most} chunks at once, {held:.1f} GiB held", file=sys.stderr, flush=True)
+
+    def _shapes(self) -> Iterator[tuple[int, int]]:
+        """The frames of a chunk, and those before it that are computed again: of the first, the second, and so on."""
+        voice = _Voice("")
+        while True:
+            yield (self._chunk_of(voice), self._past_frames(voice))
+            if voice.done >= self._context:
+                return
+            voice.done += self._chunk_of(voice)
+
+    def _rehearse(self, size: int, length: int, back: int, *, eager: bool = False) -> None:
+        """Compute one step of so many requests, of no matter what."""
+        codes = torch.zeros((size, self._codebooks, length), dtype=torch.int64, device=self._device)
+        done = torch.full((size,), back, device=self._device)
+        past = torch.stack([self._past(_Voice(""))] * size)
+        if eager:
+            hidden, _ = self._transformed([codes, done, past])
+            self._convolved([torch.cat((hidden[:, :1].expand(-1, back, -1), hidden), 1)])
+        else:
+            width = self._module.config.hidden_size
+            before = torch.zeros((size, back, width), dtype=self._dtype, device=self._device) if back else None
+            self._compute(codes, done, past, before)
+
     def _bucket(self, requests: int) -> int:
         """The batch that is computed for so many requests: a graph has one size."""
-        return 1 << (requests - 1).bit_length() if self._on_gpu else requests
+        return _batches.bucket(requests) if self._on_gpu else requests
 
     def _length(self, voice: _Voice, frames: int) -> int:
         """The frames that are computed where the longest chunk has so many."""

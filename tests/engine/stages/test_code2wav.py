@@ -86,6 +86,62 @@ def test_batches_that_are_filled_up_for_a_graph_make_the_same_wave(
         assert np.abs(got - wanted).max() < 1e-4
 
 
+@pytest.mark.parametrize(("first", "chunk", "context"), [(4, 25, 25), (1, 3, 0), (10, 7, 40)])
+def test_the_sizes_that_are_captured_beforehand_are_those_that_are_computed(
+    first: int, chunk: int, context: int, model: Path, codes: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executor: Any = make("code2wav", options(model, "code2wav", first_chunk=first, chunk=chunk, context=context))
+    executor._on_gpu = True
+    transform, convolve = executor._transform, executor._convolve
+    transformed, convolved = set(), set()
+
+    def watched_transform(inputs: list[Any]) -> Any:
+        transformed.add(tuple(one.shape for one in inputs))
+        return transform(inputs)
+
+    def watched_convolve(inputs: list[Any]) -> Any:
+        convolved.add(tuple(one.shape for one in inputs))
+        return convolve(inputs)
+
+    monkeypatch.setattr(executor, "_transform", watched_transform)
+    monkeypatch.setattr(executor, "_convolve", watched_convolve)
+    decode(executor, codes)
+    computed, seen = set(transformed), set(convolved)
+    transformed.clear()
+    convolved.clear()
+    for size in (1, 2, 4, 8):
+        for length, back in executor._shapes():
+            executor._rehearse(size, length, back)
+    assert computed <= transformed
+    assert seen <= convolved
+
+
+def test_no_more_are_computed_at_once_than_there_is_memory_for(model: Path, codes: list[Any], waves: list[Any]) -> None:
+    executor: Any = make("code2wav", options(model, "code2wav", first_chunk=4, chunk=10))
+    executor._most = 2
+    run, sizes = executor.run, set()
+
+    def watched(keys: list[str]) -> Any:
+        sizes.add(len(keys))
+        return run(keys)
+
+    executor.run = watched
+    for got, wanted in zip(decode(executor, codes[:5]), waves[:5], strict=True):
+        assert np.abs(got - wanted).max() < 1e-4
+    assert sizes == {1, 2}
+
+
+def test_who_has_heard_least_comes_first(model: Path) -> None:
+    executor = make("code2wav", options(model, "code2wav", first_chunk=2, chunk=4))
+    frames = np.zeros((10, 1, tiny_omni.CODEBOOKS), dtype=np.int32)
+    executor.open("early", {})
+    executor.rows("early", 0, frames)
+    executor.run(executor.ready())
+    executor.open("late", {})
+    executor.rows("late", 0, frames)
+    assert executor.ready() == ["late"]
+
+
 def test_less_context_than_convolutions_see_is_not_taken(model: Path, codes: list[Any], waves: list[Any]) -> None:
     """The negative control: with fewer frames in front of a chunk, the comparison above would fail."""
     executor: Any = make("code2wav", options(model, "code2wav", first_chunk=4, chunk=5, context=0))
