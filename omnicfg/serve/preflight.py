@@ -15,7 +15,7 @@ from omnicfg.diagnostics import Diagnostic, Severity
 from omnicfg.errors import OmnicfgError
 from omnicfg.files import expanded
 from omnicfg.plan import StagePlan
-from omnicfg.resources.placement import Placement, placement_of
+from omnicfg.resources.placement import Placement, first_devices
 from omnicfg.resources.sizes import gib
 from omnicfg.serve.install_cpu import TORCH_INDEX, broken_companions
 from omnicfg.serve.machine import Machine
@@ -97,10 +97,9 @@ def memory_problems(stages: Iterable[StagePlan], machine: Machine) -> Iterator[D
     """The share of a device's memory that a stage asks for is taken already: vLLM would not start."""
     for stage in stages:
         share = stage.arg("gpu_memory_utilization")
-        placement = placement_of(stage)
-        if not isinstance(share, int | float) or placement is None or not placement.replicas:
+        if not isinstance(share, int | float):
             continue
-        for number in placement.replicas[0]:
+        for number in first_devices(stage):
             device = machine.device(number)
             if device is None or device.total is None or device.free is None or share * device.total <= device.free:
                 continue

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from omnicfg.engine.stages import DEFAULT_CHUNK, StageOptions
 from omnicfg.engine.worker import Job
 from omnicfg.payload import remote_edges
 from omnicfg.plan import Plan, StagePlan
-from omnicfg.resources.placement import placement_of
+from omnicfg.resources.placement import first_devices
 from omnicfg.serve.launch import API_KEY_VARIABLE, Launch, Request
 from omnicfg.serve.machine import Machine
 from omnicfg.tree import plain
@@ -106,7 +106,8 @@ def with_speech(launch: Launch, request: Request, machine: Machine, rows: Path, 
         ),
         drain_s=drain_s,
         stall_s=_FIRST_STALL_S,
-        thinker_env={name: value for name, value in launch.env.items() if name != API_KEY_VARIABLE},
+        thinker_env=_visible(_devices(plan.stages[0], machine))
+        | {name: value for name, value in launch.env.items() if name != API_KEY_VARIABLE},
     )
     text = setup.to_json()
     path = user_cache() / "fronts" / f"{hashlib.sha256(text.encode()).hexdigest()[:12]}.json"
@@ -175,17 +176,18 @@ def _environment(stage: StagePlan, machine: Machine, before: StagePlan) -> dict[
     """A stage's own environment and its devices, behind which stands the one whose rows it reads."""
     env = {str(name): str(value) for name, value in (stage.runtime.value("env") or {}).items()}
     own = _devices(stage, machine)
-    if own:
-        env["CUDA_VISIBLE_DEVICES"] = ",".join(dict.fromkeys([*own, *_devices(before, machine)[:1]]))
-    return env
+    return env | (_visible([*own, *_devices(before, machine)[:1]]) if own else {})
+
+
+def _visible(devices: Sequence[str]) -> dict[str, str]:
+    return {"CUDA_VISIBLE_DEVICES": ",".join(dict.fromkeys(devices))} if devices else {}
 
 
 def _devices(stage: StagePlan, machine: Machine) -> list[str]:
     """The devices of a stage's first replica, as ``CUDA_VISIBLE_DEVICES`` calls them; none on the CPU."""
-    placement = placement_of(stage)
-    if machine.serves_on_cpu or not placement or not placement.replicas:
+    if machine.serves_on_cpu:
         return []
-    return [machine.visible[device] for device in placement.replicas[0] if device < len(machine.visible)]
+    return [machine.visible[device] for device in first_devices(stage) if device < len(machine.visible)]
 
 
 def _bundled(plan: Plan, stage: StagePlan) -> Mapping[str, Any]:

@@ -86,6 +86,12 @@ def test_each_stage_sees_its_own_devices_then_the_one_whose_rows_it_reads(tmp_pa
     assert {job.options.device for job in setup.jobs} == {"cuda"}
 
 
+def test_a_first_stage_that_names_no_device_is_told_with_the_one_that_cuda_gives_it(tmp_path: Path) -> None:
+    setup = setup_of(bundled.launch(request(tmp_path, stages__1__devices="1", stages__2__devices="1"), TWO_GPUS))
+    assert setup.thinker_env["CUDA_VISIBLE_DEVICES"] == "4"
+    assert [one["CUDA_VISIBLE_DEVICES"] for one in setup.environments] == ["5,4", "5"]
+
+
 def test_a_stage_that_nothing_computes_is_the_reason_for_silence(tmp_path: Path) -> None:
     reason = silent_reason(request(tmp_path, "minicpmo_4_5_turn"))
     assert reason == "the bundled engine has nothing that computes stage 1 (tts) of pipeline minicpmo_4_5"
