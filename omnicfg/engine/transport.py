@@ -396,17 +396,10 @@ class RowReceiver:
         """The socket's, to wait for messages of several receivers; :meth:`receive` with 0 does not wait."""
         return self._socket.fileno()
 
-    def side_by_side(self, parts: Sequence[Any], rows: int) -> Any:
-        """The data of ``rows`` rows, of which several receivers of the same kind have received a part each."""
-        if self._mapped is not None:
-            return self._mapped.side_by_side(parts, rows)
-        size, width = len(parts[0]) // rows, sum(len(part) for part in parts) // rows
-        whole = memoryview(bytearray(rows * width))
-        for index, part in enumerate(parts):
-            for row in range(rows):
-                place = row * width + index * size
-                whole[place : place + size] = part[row * size : (row + 1) * size]
-        return whole
+    @property
+    def mapped(self) -> MappedRing | None:
+        """The ring on a GPU, where rows come through one."""
+        return self._mapped
 
     @property
     def on_gpu(self) -> bool:
