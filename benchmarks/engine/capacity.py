@@ -5,8 +5,8 @@
 The dimensions of :mod:`benchmarks.engine.cost`, vLLM's default share of the memory; vLLM's own log says how many tokens
 fit. Arms: ``off`` plain vLLM without prefix cache, ``plain`` with it, ``ours`` with rows of layer 24, and on several
 GPUs (tensor parallelism, without vLLM's own all-reduce) ``replicated``, whose ranks keep all of a row each instead of
-their part. ``--repetitions`` measures the loads as well, from an empty prefix cache each time. What has been measured
-is not measured again. ``--tiny`` tries it out on the CPU.
+their part. ``--repetitions`` measures the loads as well, from an empty prefix cache each time, servers with rows for
+text and for rows in turns. What has been measured is not measured again. ``--tiny`` tries it out on the CPU.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import re
 import statistics
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -145,7 +145,7 @@ def _measure(arm: str, setting: Setting, folder: Path, repetitions: int) -> dict
     with Server(arm, arguments, 8090 + len(arm), log, environment) as server:
         seconds = server.wait_ready(400)
         with Consumer(socket) if arm in _WITH_ROWS else contextlib.nullcontext() as consumer:
-            rates = {load.name: list(_rates(server, setting, load, consumer, repetitions)) for load in setting.loads}
+            rates = {load.name: _rates(server, setting, load, consumer, repetitions) for load in setting.loads}
             resident = server.resident()
         return {
             "seconds_to_start": round(seconds, 1),
@@ -160,21 +160,32 @@ def _measure(arm: str, setting: Setting, folder: Path, repetitions: int) -> dict
 
 def _rates(
     server: Server, setting: Setting, load: Load, consumer: Consumer | None, repetitions: int
-) -> Iterator[float]:
-    """Requests per second, payloads taken in; before them, two rounds of requests warm the server up."""
-    for number in range(repetitions + 1):
-        first, *bodies = load.bodies(str(number), "text" if consumer is None else "rows", setting.vocabulary)
-        if number == 0:
-            bodies = bodies[: 2 * load.concurrency]
-        server.post("/reset_prefix_cache")
-        taken = {} if consumer is None else consumer.counts()
-        asyncio.run(closed_loop(server.url, [first], 1))
-        began = time.perf_counter()
-        asyncio.run(closed_loop(server.url, bodies, load.concurrency))
-        if consumer is not None:
-            take(consumer, taken, 1 + len(bodies))
-        if number:
-            yield round(len(bodies) / (time.perf_counter() - began), 3)
+) -> dict[str, list[float]]:
+    """Requests per second by what they ask for. Where there is a consumer, they ask for text and for rows in turns: a
+    machine changes its pace within minutes, so that two servers, one after the other, do not tell what rows cost.
+    """
+    rates: dict[str, list[float]] = {"text": []} | ({} if consumer is None else {"rows": []})
+    for number in range(repetitions + 1 if repetitions else 0):
+        for asked in list(rates)[:: 1 if number % 2 else -1]:
+            taker = consumer if asked == "rows" else None
+            rate = _rate(server, load.bodies(str(number), asked, setting.vocabulary), load, taker, warm_up=number == 0)
+            if number:
+                rates[asked].append(rate)
+    return rates
+
+
+def _rate(server: Server, bodies: list[bytes], load: Load, consumer: Consumer | None, *, warm_up: bool) -> float:
+    """Requests per second from an empty prefix cache, payloads taken in; two rounds of requests to warm it up."""
+    first, *others = bodies
+    others = others[: 2 * load.concurrency] if warm_up else others
+    server.post("/reset_prefix_cache")
+    taken = {} if consumer is None else consumer.counts()
+    asyncio.run(closed_loop(server.url, [first], 1))
+    began = time.perf_counter()
+    asyncio.run(closed_loop(server.url, others, load.concurrency))
+    if consumer is not None:
+        take(consumer, taken, 1 + len(others))
+    return round(len(others) / (time.perf_counter() - began), 3)
 
 
 def _estimate(arm: str, setting: Setting) -> CacheEstimate:
@@ -209,9 +220,7 @@ def table(results: Results, arms: Sequence[str], gpus: int) -> tuple[list[str], 
             told.append(f"estimated {estimated:,} ({estimated / tokens - 1:+.2%})")
         told.append(f"{one['resident_gib_in_all']:.2f} GiB of host memory, start {one['seconds_to_start']:.0f} s")
         lines.append(", ".join(told))
-        for name, rates in one["requests_per_second"].items():
-            if rates:
-                lines.append(f"  {name}: {_pace(rates, plain['requests_per_second'][name] if plain else ())}")
+        lines += [f"  {line}" for line in _paces(one["requests_per_second"])]
     lines += [f"{arm}: missing" for arm in arms if arm not in found]
     close = all(
         one["estimated_tokens"] is not None and abs(one["estimated_tokens"] / one["cache_tokens"] - 1) <= _GOAL
@@ -220,9 +229,18 @@ def table(results: Results, arms: Sequence[str], gpus: int) -> tuple[list[str], 
     return lines, close and len(found) == len(arms)
 
 
-def _pace(rates: Sequence[float], plain: Sequence[float]) -> str:
-    told = f"{statistics.median(rates):.2f} requests/s ({min(rates):.2f} to {max(rates):.2f})"
-    return f"{told}, {statistics.median(rates) / statistics.median(plain):.3f} of plain" if plain else told
+def _paces(measured: Mapping[str, Mapping[str, Sequence[float]]]) -> Iterator[str]:
+    for load, rates in measured.items():
+        told = [
+            f"{statistics.median(some):.2f} requests/s for {asked} ({min(some):.2f} to {max(some):.2f})"
+            for asked, some in rates.items()
+            if some
+        ]
+        pairs = [rows / text for text, rows in zip(rates["text"], rates.get("rows", ()), strict=False)]
+        if pairs:
+            told.append(f"rows {statistics.median(pairs):.3f} of text ({min(pairs):.3f} to {max(pairs):.3f})")
+        if told:
+            yield f"{load}: {', '.join(told)}"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The vLLM plugin (entry point ``vllm.general_plugins``): loaded in every process of an engine.
 
 It adds names to vLLM's model registry, for models that nobody loads unless engine args say so, and lets vLLM resample
-sounds where it could not otherwise; a vLLM that serves something else is not touched.
+sounds where it could not otherwise, or say what is missing; a vLLM that serves something else is not touched.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ def register() -> None:
     """Register ``PayloadFoo`` for every architecture ``Foo`` that vLLM can serve; imports no model. Idempotent."""
     from vllm.model_executor.models import ModelRegistry
 
-    from omnicfg.engine.sounds import resample_without_torchaudio
+    from omnicfg.engine.sounds import do_without
     from omnicfg.engine.spec import ARCHITECTURE_PREFIX, payload_architecture
 
     for architecture in list(ModelRegistry.get_supported_archs()):
         if not architecture.startswith(ARCHITECTURE_PREFIX):
             name = payload_architecture(architecture)
             ModelRegistry.register_model(name, f"omnicfg.engine.thinkers:{name}")
-    resample_without_torchaudio()
+    do_without()

@@ -1,7 +1,8 @@
-"""What vLLM resamples sounds with where torchaudio is not installed: it fits few builds of torch for the CPU.
+"""What vLLM reads and resamples sounds with where a library is not installed, and what it says where none is.
 
-vLLM has four ways to do it (``vllm/multimodal/audio.py``), and takes torchaudio's whether it is there or not; a sound
-of another rate than the model's is then an error of the server's.
+vLLM reads a sound with torchcodec, soundfile or, last, PyAV, and has four ways to resample one, of which it takes
+torchaudio's whether it is there or not (``vllm/multimodal/media/audio.py`` and ``vllm/multimodal/audio.py``). What is
+missing is an error of the server's then; here it is the client's, with the reason.
 """
 
 from __future__ import annotations
@@ -9,19 +10,32 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Any, NoReturn
 
-
-def resample_without_torchaudio() -> None:
-    """PyAV's way in the place of torchaudio's where only that can be gone, or a refusal where neither can."""
-    if find_spec("torchaudio") is not None:
-        return
-    from vllm.multimodal import audio
-
-    audio.resample_audio_torchaudio = _refuse if find_spec("av") is None else audio.resample_audio_pyav
+_BRINGS = "(`pip install 'omnicfg[audio]'` brings it)"
 
 
-def _refuse(audio: Any, *, orig_sr: float, target_sr: float) -> NoReturn:  # noqa: ARG001 - vLLM's signature
+def do_without() -> None:
+    """PyAV's way to resample in the place of torchaudio's where only that can be gone; refusals in the place of what is
+    missing.
+    """
+    has_pyav = find_spec("av") is not None
+    if find_spec("torchaudio") is None:
+        from vllm.multimodal import audio
+
+        audio.resample_audio_torchaudio = audio.resample_audio_pyav if has_pyav else _refuse_rate
+    if not has_pyav:
+        from vllm.multimodal.media import audio as files
+
+        files.load_audio_pyav = _refuse_file
+
+
+def _refuse_rate(audio: Any, *, orig_sr: float, target_sr: float) -> NoReturn:  # noqa: ARG001 - vLLM's signature
     """A ``ValueError`` is a client's fault to vLLM's server, which tells the client (400)."""
     raise ValueError(
         f"a sound has {orig_sr:g} samples a second, and here it has to have {target_sr:g}: this server has nothing to "
-        "resample sounds with (`pip install 'omnicfg[audio]'` brings it)"
+        f"resample sounds with {_BRINGS}"
     )
+
+
+def _refuse_file(*_: Any, **__: Any) -> NoReturn:
+    """vLLM comes here when nothing before could read the sound."""
+    raise ValueError(f"this server has nothing that reads this sound {_BRINGS}")

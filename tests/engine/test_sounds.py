@@ -1,8 +1,9 @@
-"""Sounds of another rate are resampled without torchaudio, or refused in words."""
+"""Sounds are read and resampled with what is installed, or refused in words."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -12,9 +13,10 @@ np = pytest.importorskip("numpy")
 pytestmark = pytest.mark.slow  # importing vLLM takes ten seconds
 
 from vllm.multimodal import audio  # noqa: E402
+from vllm.multimodal.media import audio as files  # noqa: E402
 
 from omnicfg.engine import sounds  # noqa: E402
-from omnicfg.engine.sounds import resample_without_torchaudio  # noqa: E402
+from omnicfg.engine.sounds import do_without  # noqa: E402
 
 RATE = 8000
 TONE = np.sin(2 * np.pi * 440 * np.arange(RATE) / RATE).astype(np.float32)
@@ -23,10 +25,11 @@ TONE = np.sin(2 * np.pi * 440 * np.arange(RATE) / RATE).astype(np.float32)
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     monkeypatch.setattr(audio, "resample_audio_torchaudio", "torchaudio's")
+    monkeypatch.setattr(files, "load_audio_pyav", "PyAV's")
 
     def only(*names: str) -> None:
         monkeypatch.setattr(sounds, "find_spec", lambda name: name if name in names else None)
-        resample_without_torchaudio()
+        do_without()
 
     return only
 
@@ -34,6 +37,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 def test_torchaudio_is_left_alone(installed: Callable[..., None]) -> None:
     installed("torchaudio", "av")
     assert audio.resample_audio_torchaudio == "torchaudio's"
+    assert files.load_audio_pyav == "PyAV's"
 
 
 def test_pyav_takes_its_place(installed: Callable[..., None]) -> None:
@@ -53,3 +57,16 @@ def test_without_either_the_client_is_told(installed: Callable[..., None]) -> No
         ValueError, match=r"has 8000 samples a second, and here it has to have 16000: .*omnicfg\[audio\]"
     ):
         resampler.resample(TONE, orig_sr=RATE)
+
+
+def test_a_sound_that_nothing_reads_is_refused(installed: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: Any, **__: Any) -> Any:
+        raise ImportError("Please install vllm[audio] for audio support")
+
+    for library in ("torchcodec", "soundfile"):
+        monkeypatch.setattr(files, f"load_audio_{library}", missing)
+    installed("torchaudio")
+    with pytest.raises(
+        ValueError, match=r"nothing that reads this sound \(`pip install 'omnicfg\[audio\]'` brings it\)"
+    ):
+        files.load_audio(BytesIO(b"RIFF"), sr=None)

@@ -52,7 +52,7 @@ def _rows_table(context: Context) -> Table:
 
 def _capacity(context: Context) -> None:
     folder = context.folder("tp-capacity")
-    command = ["-m", "benchmarks.engine.capacity", str(folder), "--gpus", "2", "--repetitions", "3"]
+    command = ["-m", "benchmarks.engine.capacity", str(folder), "--gpus", "2", "--repetitions", "2"]
     context.run([*command, *(["--tiny"] if context.cpu else [])], folder / "capacity.log")
 
 
