@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import select
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
 
 from omnicfg.engine.spec import shard_path
-from omnicfg.engine.transport import MappedRing, Message, RowReceiver, Rows, TransportError
+from omnicfg.engine.transport import MappedRing, Message, Receiver, RowReceiver, Rows, TransportError
 
 
-def connect(
-    path: Path, timeout: float = 30.0, mapped: Callable[[bytes], MappedRing] | None = None
-) -> RowReceiver | ShardedReceiver:
+def connect(path: Path, timeout: float = 30.0, mapped: Callable[[bytes], MappedRing] | None = None) -> Receiver:
     """A consumer of the engine that listens at ``path``, whether one rank offers whole rows there or several offer
     parts. Arguments and errors are those of :class:`RowReceiver`.
     """
@@ -33,8 +30,8 @@ def connect(
     return receiver
 
 
-class ShardedReceiver:
-    """One consumer of several rings, with the interface of :class:`RowReceiver`. For one thread.
+class ShardedReceiver(Receiver):
+    """One consumer of several rings.
 
     Raises :class:`TransportError` where they do not carry the same rows.
     """
@@ -48,12 +45,7 @@ class ShardedReceiver:
         self.layout = replace(layout, width=layout.width * len(shards))
         self._memory, self._used = bytearray(), 0  # of whole rows, until the next message is asked for
 
-    def __iter__(self) -> Iterator[Message]:
-        while (messages := self.receive()) is not None:
-            yield from messages
-
     def receive(self, timeout: float | None = None) -> list[Message] | None:
-        """As :meth:`RowReceiver.receive`."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while behind := self._behind():
             received = {rank: self._shards[rank].receive(0) for rank in behind}
@@ -67,20 +59,12 @@ class ShardedReceiver:
         return [self._whole(parts) for parts in zip(*heads, strict=True)]
 
     def close(self) -> None:
-        """Disconnect from every rank."""
         for shard in self._shards:
             shard.close()
 
     @property
     def on_gpu(self) -> bool:
-        """Whether rows come through the memory of GPUs."""
         return self._shards[0].on_gpu
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _behind(self) -> list[int]:
         """The ranks whose next message is missing: they have sent none, or one that not all others have."""

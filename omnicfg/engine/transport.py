@@ -33,6 +33,7 @@ import socket
 import struct
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -333,8 +334,40 @@ class RowSender:
                     self._room.notify_all()
 
 
-class RowReceiver:
-    """The consumer: ``for message in receiver`` until the engine goes away. For one thread.
+class Receiver(ABC):
+    """A consumer: ``for message in receiver`` until the engine goes away. For one thread; a context manager."""
+
+    layout: RowLayout
+
+    @abstractmethod
+    def receive(self, timeout: float | None = None) -> list[Message] | None:
+        """The messages of one engine step, ``[]`` after ``timeout`` seconds without any, ``None`` at the end.
+
+        The rows of the step before are given back by this call: copy what is to be kept.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Disconnect; the engine notices at once."""
+
+    @property
+    @abstractmethod
+    def on_gpu(self) -> bool:
+        """Whether rows come through the memory of a GPU."""
+
+    def __iter__(self) -> Iterator[Message]:
+        while (messages := self.receive()) is not None:
+            yield from messages
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class RowReceiver(Receiver):
+    """The consumer of one ring.
 
     ``number`` is that of the messages received last, where there are several ``shards``.
     """
@@ -359,15 +392,7 @@ class RowReceiver:
         self.shards = int(hello["shards"])
         self.number = -1
 
-    def __iter__(self) -> Iterator[Message]:
-        while (messages := self.receive()) is not None:
-            yield from messages
-
     def receive(self, timeout: float | None = None) -> list[Message] | None:
-        """The messages of one engine step, ``[]`` after ``timeout`` seconds without any, ``None`` at the end.
-
-        The rows of the step before are given back by this call: copy what is to be kept.
-        """
         self._give_back()
         self._socket.settimeout(timeout)
         try:
@@ -403,14 +428,7 @@ class RowReceiver:
 
     @property
     def on_gpu(self) -> bool:
-        """Whether rows come through the memory of a GPU."""
         return self._mapped is not None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _choose_ring(self, mapped: Callable[[bytes], MappedRing] | None) -> MappedRing | None:
         """Say which ring is wanted, and wait to be counted in."""

@@ -29,9 +29,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from omnicfg.engine.shards import ShardedReceiver, connect
+from omnicfg.engine.shards import connect
 from omnicfg.engine.stages import Chunk, Ended, Executor, RequestError, StageOptions, make
-from omnicfg.engine.transport import Message, RowLayout, RowReceiver, Rows, RowSender, TransportError, rows_message
+from omnicfg.engine.transport import Message, Receiver, RowLayout, Rows, RowSender, TransportError, rows_message
 
 _BEAT_S: Final = 1.0
 _CONNECT_S: Final = 600.0
@@ -219,7 +219,7 @@ class Worker:
                         self._inbox.put(self._delivery(message, receiver.layout))
             self._inbox.put(lambda: self._tell("cut"))
 
-    def _connected(self) -> RowReceiver | ShardedReceiver:
+    def _connected(self) -> Receiver:
         """Through the memory of a GPU where both ends have one and this process can map the other's."""
         path = Path(self._job.rows_in)
         if self._job.options.device.startswith("cuda"):

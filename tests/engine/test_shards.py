@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from omnicfg.engine.shards import ShardedReceiver, connect
+from omnicfg.engine.shards import connect
 from omnicfg.engine.spec import shard_path
 from omnicfg.engine.transport import (
     Finished,
     Media,
     Message,
+    Receiver,
     RowLayout,
     RowReceiver,
     Rows,
@@ -61,7 +62,7 @@ def ranks(tmp_path: Path) -> Iterator[Ranks]:
     made.close()
 
 
-def taken(receiver: RowReceiver | ShardedReceiver, timeout: float = 30.0) -> list[tuple[int, list[int]]]:
+def taken(receiver: Receiver, timeout: float = 30.0) -> list[tuple[int, list[int]]]:
     """(start, all values) of the next rows."""
     messages: list[Message] = receiver.receive(timeout) or []
     return [(one.start, list(one.data)) for one in messages if isinstance(one, Rows)]
