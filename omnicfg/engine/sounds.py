@@ -8,7 +8,12 @@ missing is an error of the server's then; here it is the client's, with the reas
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
+
+VARIABLE: Final = "OMNICFG_SOUNDS"
+"""Where it is in the environment, the plugin sees to sounds: to know what is missing, vLLM's modules for them are
+imported, which takes two seconds of every process.
+"""
 
 _BRINGS = "(`pip install 'omnicfg[audio]'` brings it)"
 

@@ -16,6 +16,7 @@ from vllm.multimodal import audio  # noqa: E402
 from vllm.multimodal.media import audio as files  # noqa: E402
 
 from omnicfg.engine import sounds  # noqa: E402
+from omnicfg.engine.plugin import register  # noqa: E402
 from omnicfg.engine.sounds import do_without  # noqa: E402
 
 RATE = 8000
@@ -70,3 +71,14 @@ def test_a_sound_that_nothing_reads_is_refused(installed: Callable[..., None], m
         ValueError, match=r"nothing that reads this sound \(`pip install 'omnicfg\[audio\]'` brings it\)"
     ):
         files.load_audio(BytesIO(b"RIFF"), sr=None)
+
+
+def test_the_plugin_sees_to_sounds_only_where_it_is_asked_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(sounds, "do_without", lambda: asked.append("asked"))
+    monkeypatch.delenv(sounds.VARIABLE, raising=False)
+    register()
+    assert asked == []
+    monkeypatch.setenv(sounds.VARIABLE, "1")
+    register()
+    assert asked == ["asked"]

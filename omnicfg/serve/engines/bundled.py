@@ -13,6 +13,7 @@ from typing import Any, Final
 from omnicfg.catalog.capabilities import stage_record
 from omnicfg.catalog.vllm_args import engine_args
 from omnicfg.diagnostics import Diagnostic
+from omnicfg.engine.sounds import VARIABLE as SOUNDS
 from omnicfg.engine.spec import data_parallel_size, row_shards, rows_engine_args, shard_path, socket_path
 from omnicfg.engine.transport import SOCKET_PATH_LIMIT
 from omnicfg.payload import rows_of, rows_record, rows_refusals
@@ -272,7 +273,7 @@ def _request_defaults(stage: dict[str, Any]) -> dict[str, Any]:
 def _environment(request: Request, machine: Machine, defaults: dict[str, Any]) -> dict[str, str]:
     stage = _first(request)
     own = stage.runtime.value("env") or {}
-    env = {str(name): str(value) for name, value in own.items()}
+    env = {SOUNDS: "1"} | {str(name): str(value) for name, value in own.items()}
     if machine.serves_on_cpu:
         if stage.arg("kv_cache_memory_bytes") is None:
             env |= {name: value for name, value in _CPU_CACHE.items() if name not in {**os.environ, **env}}
