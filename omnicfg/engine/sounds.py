@@ -7,6 +7,8 @@ missing is an error of the server's then; here it is the client's, with the reas
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, Final, NoReturn
 
@@ -20,7 +22,7 @@ _BRINGS = "(`pip install 'omnicfg[audio]'` brings it)"
 
 def do_without() -> None:
     """PyAV's way to resample in the place of torchaudio's where only that can be gone; refusals in the place of what is
-    missing.
+    missing. Idempotent.
     """
     has_pyav = find_spec("av") is not None
     if find_spec("torchaudio") is None:
@@ -30,7 +32,8 @@ def do_without() -> None:
     if not has_pyav:
         from vllm.multimodal.media import audio as files
 
-        files.load_audio_pyav = _refuse_file
+        if not hasattr(files.load_audio, "__wrapped__"):
+            files.load_audio = _told(files.load_audio)
 
 
 def _refuse_rate(audio: Any, *, orig_sr: float, target_sr: float) -> NoReturn:  # noqa: ARG001 - vLLM's signature
@@ -41,6 +44,14 @@ def _refuse_rate(audio: Any, *, orig_sr: float, target_sr: float) -> NoReturn:  
     )
 
 
-def _refuse_file(*_: Any, **__: Any) -> NoReturn:
-    """vLLM comes here when nothing before could read the sound."""
-    raise ValueError(f"this server has nothing that reads this sound {_BRINGS}")
+def _told(load: Callable[..., Any]) -> Callable[..., Any]:
+    """vLLM's function that reads a sound, where the last library that it asks for is missing."""
+
+    @functools.wraps(load)
+    def loaded(*arguments: Any, **options: Any) -> Any:
+        try:
+            return load(*arguments, **options)
+        except ImportError as error:
+            raise ValueError(f"this server has nothing that reads this sound {_BRINGS}") from error
+
+    return loaded
