@@ -165,7 +165,7 @@ def _rates(
     machine changes its pace within minutes, so that two servers, one after the other, do not tell what rows cost.
     """
     rates: dict[str, list[float]] = {"text": []} | ({} if consumer is None else {"rows": []})
-    for number in range(repetitions + 1 if repetitions else 0):
+    for number in range(repetitions + 1):
         for asked in list(rates)[:: 1 if number % 2 else -1]:
             taker = consumer if asked == "rows" else None
             rate = _rate(server, load.bodies(str(number), asked, setting.vocabulary), load, taker, warm_up=number == 0)

@@ -59,7 +59,7 @@ def placement_of(stage: StagePlan) -> Placement | None:
 def first_devices(stage: StagePlan) -> tuple[int, ...]:
     """The devices of a stage's first replica; of one that names none, the first ones, which CUDA would give it.
 
-    None where what it names does not fit its sizes (other rules say so).
+    Empty where what it names does not fit its sizes (other rules say so).
     """
     placement = placement_of(stage)
     if placement is not None:
