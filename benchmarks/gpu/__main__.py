@@ -23,7 +23,7 @@ from typing import Self
 
 from benchmarks.engine.support import Budget
 from benchmarks.gpu.archive import kept
-from benchmarks.gpu.parts import GRACE_S, Context, Part, parts
+from benchmarks.gpu.parts import GRACE_S, Context, Part, parts, usable_devices
 from omnicfg.bench.interrupt import interruptible
 
 SAVED_S = 2.0
@@ -49,7 +49,8 @@ class Turn:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what is missing, then print the tables; 1 where something is missing or wrong."""
     options, groups = _asked(arguments)
-    context = Context(options.state, Budget(options.seconds - SAVED_S), options.rounds, options.cpu, Event())
+    budget, devices = Budget(options.seconds - SAVED_S), usable_devices()
+    context = Context(options.state, budget, options.rounds, options.cpu, Event(), devices)
     options.state.mkdir(parents=True, exist_ok=True)
     with kept(options.state, options.archive), interruptible():
         try:
@@ -84,6 +85,9 @@ def _run(group: Sequence[Turn], context: Context) -> None:
 
     def begin(turn: Turn) -> None:
         if context.stop.wait(turn.delay) or context.budget.left < GRACE_S:
+            return
+        if not context.cpu and len(context.devices) < turn.part.gpus:
+            print(f"{turn.part.name}: needs {turn.part.gpus} GPUs; here: {len(context.devices)}", flush=True)
             return
         began = time.monotonic()
         try:

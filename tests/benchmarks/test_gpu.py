@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any
@@ -49,7 +50,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
                 done = context.folder(name) / "done.json"
                 return [f"{name} told"], done.exists()
 
-            return Part(name, begin, table)
+            return Part(name, begin, table, gpus=0)
 
         monkeypatch.setattr(gpu, "parts", lambda: {name: part(name, run) for name, run in runs.items()})
         return ran
@@ -128,11 +129,15 @@ def test_a_program_is_asked_to_stop_when_time_is_up_and_leaves_nothing(tmp_path:
     assert not running(NAPS)
 
 
-def test_a_program_sees_the_devices_that_it_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
+def on_gpus(state: Path, gpus: int, rounds: int = 1) -> Context:
+    return Context(state, Budget(300), rounds, cpu=False, stop=Event(), devices=[str(gpu) for gpu in range(gpus)])
+
+
+def test_a_program_sees_the_devices_that_it_is_given(tmp_path: Path) -> None:
     asked = ["-c", "import os; print(os.environ['CUDA_VISIBLE_DEVICES'])"]
+    here = replace(context(tmp_path), devices=("4", "6"))
     for devices in ("0,1", "1", ""):
-        assert context(tmp_path).run(asked, tmp_path / "log", devices=devices) == 0
+        assert here.run(asked, tmp_path / "log", devices=devices) == 0
     assert (tmp_path / "log").read_text() == "4,6\n6\n\n"
 
 
@@ -146,7 +151,7 @@ from benchmarks.gpu.parts import Part
 def run(context):
     (context.folder("naps") / "first.json").write_text("1")
     context.run(["-c", {NAPS!r}], context.folder("naps") / "naps.log")
-gpu.parts = lambda: {{"naps": Part("naps", run, lambda context: (["cut off"], False))}}
+gpu.parts = lambda: {{"naps": Part("naps", run, lambda context: (["cut off"], False), gpus=0)}}
 sys.exit(gpu.main([{str(state)!r}, "naps", "--archive", {str(archive)!r}]))
 """
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
@@ -197,29 +202,43 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, str]]
     return told
 
 
-def test_speech_on_one_gpu_changes_the_arms_gpus_from_round_to_round(
+def test_speech_on_one_of_two_gpus_changes_the_arms_gpus_from_round_to_round(
     tmp_path: Path, commands: list[tuple[str, dict[str, str]]]
 ) -> None:
-    here = Context(tmp_path, Budget(300), 2, cpu=False, stop=Event())
-    parts()["speech-one"].run(here)
+    parts()["speech-one"].run(on_gpus(tmp_path, 2, rounds=2))
     told = [(options["--rounds"], options["--arm"].partition(":")[0], devices) for devices, options in commands]
     assert told[0] == ("1", "off", "0")  # the first to make the folder is the baseline
     assert sorted(told) == [("1", "off", "0"), ("1", "on", "1"), ("2", "off", "1"), ("2", "on", "0")]
     assert len({options["--out"] for _, options in commands}) == 1
 
 
-def test_speech_on_two_gpus_measures_one_arm_after_the_other(
-    tmp_path: Path, commands: list[tuple[str, dict[str, str]]]
+@pytest.mark.parametrize(("part", "gpus", "devices"), [("speech-one", 1, "0"), ("speech-two", 2, "0,1")])
+def test_arms_that_share_gpus_are_measured_one_after_the_other(
+    tmp_path: Path, commands: list[tuple[str, dict[str, str]]], part: str, gpus: int, devices: str
 ) -> None:
-    parts()["speech-two"].run(Context(tmp_path, Budget(300), 1, cpu=False, stop=Event()))
-    assert [(devices, options["--arm"].partition(":")[0]) for devices, options in commands] == [
-        ("0,1", "off"),
-        ("0,1", "on"),
-    ]
+    parts()[part].run(on_gpus(tmp_path, gpus, rounds=3))
+    [(given, options)] = commands
+    assert (given, options["--arm"], options["--rounds"]) == (devices, "on", "3")  # the last of both
+
+
+@pytest.mark.parametrize("part", ["speech-two", "tp-rows", "tp-capacity", "parity", "faults"])
+def test_a_part_for_more_gpus_than_there_are_says_so(
+    part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    assert gpu.main([str(tmp_path), part]) == 1
+    assert f"{part}: needs 2 GPUs; here: 1\n" in capsys.readouterr().out
+
+
+def test_one_gpu_has_all_rows(tmp_path: Path, commands: list[tuple[str, dict[str, str]]]) -> None:
+    parts()["text-minicpmo"].run(on_gpus(tmp_path, 1))
+    [(devices, options)] = commands
+    assert devices == "0"
+    assert options["--loads"].split(",") == [load.name for load in loads("minicpmo", cpu=False)]
 
 
 def test_text_shares_the_rows_out_among_the_gpus(tmp_path: Path, commands: list[tuple[str, dict[str, str]]]) -> None:
-    parts()["text-qwen3"].run(Context(tmp_path, Budget(300), 3, cpu=False, stop=Event()))
+    parts()["text-qwen3"].run(on_gpus(tmp_path, 2, rounds=3))
     by_device = dict(commands)
     assert sorted(by_device) == ["0", "1"]
     named = [options["--loads"].split(",") for options in by_device.values()]
@@ -277,7 +296,7 @@ def pretended_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("pretended_gpus")
 def test_stages_without_room_and_without_a_device_are_refused_by_name(tmp_path: Path) -> None:
-    here = Context(tmp_path / "state", Budget(300), 1, cpu=False, stop=Event())
+    here = on_gpus(tmp_path / "state", 2)
     for check in CHECKS[1:3]:
         told = check.run(here)
         assert check.right(told), told

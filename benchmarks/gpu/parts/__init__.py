@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from benchmarks.dummy_models import write_models
 from benchmarks.engine.support import Budget, engine_environment
+from omnicfg.doctor.nvidia import ask_devices
 from omnicfg.registry import modules_of
 from omnicfg.serve.child import child
 from omnicfg.serve.processes import end_session
@@ -34,6 +35,8 @@ class Context:
     rounds: int
     cpu: bool
     stop: Event
+    devices: Sequence[str] = ()
+    """The GPUs that may be used, as CUDA_VISIBLE_DEVICES names them."""
     _lock: Lock = field(default_factory=Lock)
 
     def folder(self, part: str) -> Path:
@@ -80,18 +83,27 @@ class Context:
 
     def environment(self, devices: str) -> dict[str, str]:
         """A program's environment: its devices, by their places among those that this process may use."""
-        own = os.environ.get("CUDA_VISIBLE_DEVICES", "0,1").split(",")
-        named = [own[int(place)] for place in devices.split(",") if place and int(place) < len(own)]
+        places = [int(place) for place in devices.split(",") if place]
+        named = [self.devices[place] for place in places if place < len(self.devices)]
         return engine_environment(self.state, PYTHONUNBUFFERED="1", CUDA_VISIBLE_DEVICES=",".join(named))
 
 
 @dataclass(frozen=True)
 class Part:
-    """``run`` measures what is missing, ``table`` tells what is there."""
+    """``run`` measures what is missing, ``table`` tells what is there; ``gpus`` is how many it cannot do without."""
 
     name: str
     run: Callable[[Context], None]
     table: Callable[[Context], Table]
+    gpus: int = 1
+
+
+def usable_devices() -> tuple[str, ...]:
+    """The GPUs that this process may use."""
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if named is None:
+        return tuple(str(device.index) for device in ask_devices())
+    return tuple(filter(None, named.split(",")))
 
 
 @functools.cache

@@ -237,4 +237,4 @@ def _file(check: Check) -> str:
     return check.name.replace(" ", "-")
 
 
-PARTS: Final = (Part("faults", _run, _table),)
+PARTS: Final = (Part("faults", _run, _table, gpus=2),)

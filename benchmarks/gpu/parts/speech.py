@@ -1,13 +1,14 @@
 """All three stages at the dimensions of Qwen3-Omni-30B-A3B, in text and speech, the prefix cache off and on.
 
-``speech-one``: all stages share a GPU; the arms are measured at the same time, each on a GPU of its own, which they
-change from round to round. ``speech-two``: the Thinker on one GPU, Talker and Code2Wav on the other, the arms one after
-the other.
+``speech-one``: all stages share a GPU; where there are two, the arms are measured at the same time, each on a GPU of
+its own, which they change from round to round. ``speech-two``: the Thinker on one GPU, Talker and Code2Wav on the
+other. Arms that have no GPU of their own are measured one after the other.
 """
 
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -49,20 +50,27 @@ def _run(later: int, context: Context) -> None:
     words += ["--loads-file", str(_small_loads(folder) if context.cpu else _LOADS)]
     words += settings(values | (_CPU if context.cpu else _GPU))
 
-    def arm(name: str, devices: str, rounds: int) -> None:
-        log = f"{name}-gpu-{devices.replace(',', '-')}"
-        benches.bench(context, folder, log, words, devices=devices, arms=[_ARMS[name]], rounds=rounds)
+    if later or context.cpu or len(context.devices) == 1:
+        devices, arms = ",".join(map(str, range(later + 1))), list(_ARMS.values())
+        benches.bench(context, folder, "off-and-on", words, devices=devices, arms=arms, rounds=context.rounds)
+    else:
+        _arms_at_once(context, folder, words)
 
-    at_once = 2 if later == 0 and not context.cpu else 1
+
+def _arms_at_once(context: Context, folder: Path, words: Sequence[str]) -> None:
+    def arm(name: str, device: int, rounds: int) -> None:
+        arms = [_ARMS[name]]
+        benches.bench(context, folder, f"{name}-gpu-{device}", words, devices=str(device), arms=arms, rounds=rounds)
+
     for round_ in range(1, context.rounds + 1):
-        devices = ["0", "1"][:: 1 if round_ % 2 else -1] if later == 0 else ["0,1", "0,1"]
+        first, second = (0, 1) if round_ % 2 else (1, 0)
         # The first arm that a folder hears of is the baseline: of two at once, `off` has to come there first.
-        with ThreadPoolExecutor(at_once) as pool:
-            first = pool.submit(arm, "off", devices[0], round_)
-            while not (folder / "bench" / "setup.json").exists() and not first.done():
+        with ThreadPoolExecutor(2) as pool:
+            off = pool.submit(arm, "off", first, round_)
+            while not (folder / "bench" / "setup.json").exists() and not off.done():
                 context.stop.wait(0.2)
-            pool.submit(arm, "on", devices[1], round_).result()
-            first.result()
+            pool.submit(arm, "on", second, round_).result()
+            off.result()
 
 
 def _small_loads(folder: Path) -> Path:
@@ -90,4 +98,6 @@ def _name(later: int) -> str:
     return "speech-two" if later else "speech-one"
 
 
-PARTS: Final = tuple(Part(_name(later), partial(_run, later), partial(_table, later)) for later in (0, 1))
+PARTS: Final = tuple(
+    Part(_name(later), partial(_run, later), partial(_table, later), gpus=later + 1) for later in (0, 1)
+)

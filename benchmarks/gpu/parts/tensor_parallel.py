@@ -62,4 +62,7 @@ def _capacity_table(context: Context) -> Table:
     return lines, right
 
 
-PARTS: Final = (Part("tp-rows", _rows, _rows_table), Part("tp-capacity", _capacity, _capacity_table))
+PARTS: Final = (
+    Part("tp-rows", _rows, _rows_table, gpus=2),
+    Part("tp-capacity", _capacity, _capacity_table, gpus=2),
+)

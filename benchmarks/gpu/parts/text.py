@@ -1,4 +1,4 @@
-"""Every text row of the published tables, the prefix cache off and on, each GPU with half of the rows."""
+"""Every text row of the published tables, the prefix cache off and on; two GPUs have half of the rows each."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _run(model: str, context: Context) -> None:
         benches.bench(context, folder, f"gpu-{device}", named, devices=str(device), arms=_ARMS, rounds=context.rounds)
 
     rows = loads(model, context.cpu)
-    shares = [rows] if context.cpu else halves(rows)
+    shares = halves(rows) if len(context.devices) > 1 and not context.cpu else [rows]
     with ThreadPoolExecutor(len(shares)) as pool:
         list(pool.map(measure, range(len(shares)), shares))
 
