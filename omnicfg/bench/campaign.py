@@ -43,7 +43,7 @@ class Campaign:
 
     subjects: Sequence[Subject]
     loads: Sequence[Load]
-    warm: Load
+    warm: Sequence[Load]
     rounds: int
     driver: Driver
     vocabulary: Vocabulary
@@ -133,9 +133,9 @@ class Campaign:
 
     def _warm_up(self, server: Server) -> None:
         """The warm-up's hidden states are waited for: a consumer that is not there yet misses them."""
-        told = self._drive(self.warm, server, lambda _: None)
+        completed = sum(self._drive(load, server, lambda _: None)["completed"] for load in self.warm)
         if server.consumer is not None:
-            server.consumer.since(dict.fromkeys(server.consumer.counts(), 0), told["completed"])
+            server.consumer.since(dict.fromkeys(server.consumer.counts(), 0), completed)
 
     def _speaks(self, subject: Subject) -> bool:
         """Whether speech is asked of an arm at all: then all of its loads, in any session, meet the same server."""

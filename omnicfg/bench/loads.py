@@ -10,7 +10,7 @@ import functools
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +23,9 @@ from omnicfg.near import did_you_mean
 
 WARM: Final = "warm"
 """The load that warms a server up; it is never reported."""
+_SIZES: Final = 32
+_SIZES_MEAN: Final = 2304
+_SIZES_RATIO: Final = 0.95
 QUICK: Final = "quick"
 ANSWERS: Final = ("text", "speech")
 MAX_TOKENS: Final = 10_000_000
@@ -117,14 +120,22 @@ def chosen(loads: Sequence[Load], names: Sequence[str]) -> tuple[Load, ...]:
     return tuple(load for name, load in measured.items() if not names or name in names)
 
 
-def warm_up(loads: Sequence[Load]) -> Load:
-    """The load that warms a server up: the table's own, else the first few requests of its first load."""
-    own = next((load for load in loads if load.name == WARM), None)
-    if own is not None:
-        return own
-    first = loads[0]
-    few = min(first.prompts, 4 * first.concurrency)
-    return Load(**{**first.to_dict(), "name": WARM, "prompts": few, "prefixes": min(first.prefixes, few)})
+def warm_up(table: Sequence[Load], measured: Sequence[Load]) -> tuple[Load, ...]:
+    """The loads that warm a server up: prompts of all sizes, then the table's own ``warm``, else the first few requests
+    of its first load.
+
+    A kernel is compiled when a server first meets a batch of a size for which it has another form, in the middle of
+    the requests that are measured: vLLM's mixture of experts on an H200 has a form each for about 512, 1,024, 2,048 and
+    4,096 tokens of the batch (``fused_moe/configs``), and takes a second and a half for one. With the prefix cache on,
+    batches have other sizes than with it off.
+    """
+    own = next((load for load in table if load.name == WARM), None)
+    if own is None:
+        first = table[0]
+        few = min(first.prompts, 4 * first.concurrency)
+        own = replace(first, name=WARM, prompts=few, prefixes=min(first.prefixes, few))
+    mean = max(1, min(_SIZES_MEAN, max(load.longest for load in measured) // 2))
+    return Load(WARM, 0, mean, 1, _SIZES_RATIO, 1, ANSWERS[0], 1, _SIZES, own.seed), own
 
 
 def _load(row: Row) -> Load:

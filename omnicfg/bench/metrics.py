@@ -21,7 +21,10 @@ _STAGE_0: Final = re.compile(r"VLLM::(EngineCore|Worker|StageEngineCoreProc_stag
 _LATER: Final = re.compile(r'(?:^|,)stage="[^0]')
 """A sample of a later stage: vLLM-Omni labels them all, in the order of the pipeline."""
 _CACHE: Final = "vllm:cache_config_info"
-_LOGGED: Final = re.compile(r"^(?!.*StageEngineCoreProc_stage[1-9]).*KV cache size: ([\d,]+) tokens", re.MULTILINE)
+_LOGGED: Final = re.compile(
+    r"^(?!.*(?:StageEngineCoreProc_stage[1-9]|\(MainProcess pid=)).*KV cache size: ([\d,]+) tokens", re.MULTILINE
+)
+"""Not of a later stage: an engine core of vLLM-Omni's own name, or the one process of a stage of the bundled engine."""
 
 
 class Watch:

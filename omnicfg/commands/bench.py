@@ -165,7 +165,7 @@ def run(
     campaign = Campaign(
         subjects,
         measured,
-        warm_up(table),
+        warm_up(table, measured),
         rounds,
         sender,
         Vocabulary.of(directory, first.config or {}),

@@ -63,7 +63,7 @@ def setup(arms: list[Subject], loads: tuple[Load, ...]) -> dict[str, Any]:
 def campaign(out: Path, *arms: Subject, rounds: int = 2, loads: tuple[Load, ...] = (COLD, SHARED)) -> Campaign:
     store = Store.joined(out, setup(list(arms), loads))
     progress = Progress(StringIO())
-    return Campaign(list(arms), loads, WARM, rounds, driver("own"), Vocabulary(1000), out, store, progress)
+    return Campaign(list(arms), loads, [WARM], rounds, driver("own"), Vocabulary(1000), out, store, progress)
 
 
 def order(one: Campaign) -> list[tuple[int, str]]:

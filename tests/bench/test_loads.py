@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from omnicfg.bench.loads import Load, chosen, quick, read_loads, shipped, tables, warm_up
+from omnicfg.bench.prompts import Vocabulary, prompts_of
 from omnicfg.errors import OmnicfgError, UsageError
 
 HEADER = "name,shared_prefix_tokens,own_tokens_mean,output_tokens,concurrency,prompts,seed"
@@ -122,5 +123,18 @@ def test_loads_are_chosen_by_name() -> None:
 
 def test_a_table_without_a_warm_up_warms_up_with_its_first_load(tmp_path: Path) -> None:
     loads = read_loads(table(tmp_path, "A,10,20,5,2,80,1"))
-    assert (warm_up(loads).prompts, warm_up(loads).concurrency) == (8, 2)
-    assert warm_up(quick()).seed == 50001
+    _, own = warm_up(loads, loads)
+    assert (own.prompts, own.concurrency) == (8, 2)
+    assert warm_up(quick(), loads)[1].seed == 50001
+
+
+def test_before_that_come_prompts_of_all_sizes_one_at_a_time_no_longer_than_what_is_measured() -> None:
+    published = read_loads(tables()["qwen3-omni"])
+    sizes, own = warm_up(published, chosen(published, ()))
+    assert own.name == "warm"
+    assert (sizes.concurrency, sizes.output_tokens, sizes.answer) == (1, 1, "text")
+    lengths = [len(prompt.tokens) for prompt in prompts_of(sizes, Vocabulary(1000))]
+    for low, high in ((100, 384), (384, 768), (768, 1280), (1280, 2560), (2560, 3584), (3584, 4500)):
+        assert any(low <= length < high for length in lengths)
+    short = Load("SHORT", 0, 60, 4, 0.0, 1, "text", 1, 2, 7)
+    assert max(len(prompt.tokens) for prompt in prompts_of(warm_up(published, [short])[0], Vocabulary(1000))) <= 64

@@ -49,6 +49,7 @@ def test_of_several_stages_the_first_one_counts(tmp_path: Path) -> None:
     log.write_text(
         "(StageEngineCoreProc_stage0_replica0 pid=1) INFO GPU KV cache size: 500,000 tokens\n"
         "(StageEngineCoreProc_stage1_replica0 pid=2) INFO GPU KV cache size: 70,000 tokens\n"
+        "(MainProcess pid=3) INFO 11-30 08:39:54 [kv_cache_utils.py:2327] GPU KV cache size: 524,288 tokens, 64.00x\n"
     )
     with FakeOpenAI(behaviours=frozenset({"omni"})) as fake:
         fake.count([1] * 40)
