@@ -10,7 +10,8 @@ from typing import Annotated, Any
 from omnicfg.commands._options import EFFECTIVE, PIPELINE, PLATFORM, VLLM_VERSION, profile_names
 from omnicfg.commands._plans import Request, finish_of, platforms_of
 from omnicfg.differences.comparison import Comparison, compare
-from omnicfg.differences.gitdiff import GitDiff, Repository, git_diff
+from omnicfg.differences.gitdiff import GitDiff, git_diff
+from omnicfg.differences.repository import Repository
 from omnicfg.errors import OmnicfgError, UsageError
 from omnicfg.parser import Argument, Option
 from omnicfg.plan import Plan

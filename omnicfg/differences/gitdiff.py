@@ -1,35 +1,29 @@
 """``diff --git``: which profiles change effectively between two revisions, or a revision and the working tree.
 
-Revisions are read with git's plumbing (``ls-tree``, ``cat-file``), not ``git archive``, which leaves out whatever
-``.gitattributes`` marks as ``export-ignore``. No shell is involved, and no argument that a user gives can be taken
-for an option.
+A revision is unpacked into a directory of its own, which stands for the repository while its profiles are read.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePath
-from typing import Any, Final, Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from omnicfg.compiler import Profile, compile_profile, load_file, pipeline_of
 from omnicfg.confine import copied, may_read
 from omnicfg.diagnostics import Diagnostic
 from omnicfg.differences.comparison import Comparison, compare
+from omnicfg.differences.repository import Blob, Repository, is_yaml, leads_inside
 from omnicfg.errors import ResolveError, UsageError
 from omnicfg.passes.pipeline import guess_pipeline
-from omnicfg.passes.read import MAX_BYTES
 from omnicfg.plan import Plan
-from omnicfg.profile_files import SUFFIXES, looks_like_profile
-
-MAX_FILES: Final = 20_000
-MAX_TOTAL_BYTES: Final = 256 << 20
-_GIT_SECONDS: Final = 120
+from omnicfg.profile_files import looks_like_profile
+from omnicfg.standing_for import standing_for
 
 Status = Literal["changed", "added", "removed", "broken", "repaired"]
 Finish = Callable[[Plan], Plan]
@@ -96,6 +90,7 @@ def git_diff(
     new = None if other is None else repository.commit(other)
     wanted = [repository.relative(path, directory) for path in paths]
     with _snapshot(repository, old) as before, _snapshot(repository, new) as after:
+        before.leave_out(after.absent)
         renamed = _renamed(before, after, repository.renames(old, new))
         every = sorted({*before.files, *after.files} - set(renamed.values()))
         names = [name for name in every if _is_below(name, wanted) or _is_below(renamed.get(name, name), wanted)]
@@ -111,18 +106,40 @@ def git_diff(
 
 
 class Snapshot:
-    """The YAML files of a state of the repository: where they lie, and a digest of each by its path."""
+    """The YAML files of a state of the repository: where they lie, and a digest of each by its path.
 
-    def __init__(self, root: Path, files: dict[str, str]) -> None:
+    ``origin`` is the directory that the files would lie in, where they lie elsewhere; ``absent`` are files that are
+    there for git, but not checked out.
+    """
+
+    def __init__(
+        self, root: Path, files: dict[str, str], origin: Path | None = None, absent: frozenset[str] = frozenset()
+    ) -> None:
         self.root = root
         self.files = files
+        self.origin = origin
+        self.absent = absent
 
     def load(self, name: str) -> Profile | None:
         """The profile at a path of the repository, or ``None`` where there is none. Raises :class:`ResolveError`."""
         path = self.root / name
         if name not in self.files or not looks_like_profile(path):
             return None
-        return load_file(path, name)
+        with nullcontext() if self.origin is None else standing_for(self.root, self.origin):
+            return load_file(path, name)
+
+    def leave_out(self, names: Iterable[str]) -> None:
+        """Take files for none of those to be compared; others may still build on them."""
+        for name in names:
+            self.files.pop(name, None)
+
+    def chain(self, profile: Profile) -> dict[str, str]:
+        """The files that a profile is made of, outermost first, with their digests.
+
+        Among them are files that are none of the repository's own: of a submodule, ignored, behind a link, outside.
+        """
+        names = [document.mark.file for document in profile.chain.documents]
+        return {name: self.files.get(name) or _digest(profile.chain.paths[name]) for name in names}
 
 
 class _Comparer:
@@ -178,7 +195,7 @@ class _Comparer:
             return None, error.diagnostics
 
     def _changed(self, name: str, old: Profile, new: Profile) -> ProfileDiff | None:
-        if old.shown == new.shown and self._old_chain(old) == _chain(new, self.after):
+        if old.shown == new.shown and self._old_chain(old) == self.after.chain(new):
             return None
         comparison = compare(self._compile(old), self._compile(new), self.platforms, self.model)
         if comparison.compiles_nowhere(self.platforms, "before"):
@@ -215,7 +232,7 @@ class _Comparer:
         """The files of the chain that changed, if the profile's own file is the same byte for byte."""
         if self.before.files[old.shown] != self.after.files[name]:
             return ()
-        before, after = self._old_chain(old), _chain(new, self.after)
+        before, after = self._old_chain(old), self.after.chain(new)
         return tuple(file for file in dict.fromkeys([*after, *before]) if before.get(file) != after.get(file))
 
     def _changed_below(self, name: str, old: Profile) -> tuple[str, ...]:
@@ -225,16 +242,10 @@ class _Comparer:
             return ()
         return tuple(file for file, digest in chain.items() if self.after.files.get(file) != digest)
 
-    def _old_chain(self, old: Profile) -> dict[str, str | None]:
+    def _old_chain(self, old: Profile) -> dict[str, str]:
         """The chain of the state before, its files by the names that they have now."""
         names = {before: after for after, before in self.renamed.items()}
-        return {names.get(file, file): digest for file, digest in _chain(old, self.before).items()}
-
-
-def _chain(profile: Profile, snapshot: Snapshot) -> dict[str, str | None]:
-    """The files that a profile is made of, outermost first, with their digests."""
-    names = [document.mark.file for document in profile.chain.documents]
-    return {name: snapshot.files.get(name) for name in names}
+        return {names.get(file, file): digest for file, digest in self.before.chain(old).items()}
 
 
 def _renamed(before: Snapshot, after: Snapshot, told: Mapping[str, str]) -> dict[str, str]:
@@ -262,192 +273,61 @@ def _require_matches(wanted: Sequence[str], names: Sequence[str], shown: Sequenc
             raise UsageError(f"`{text}` holds no YAML file in either state", "Name a path of the repository.")
 
 
-@dataclass(frozen=True)
-class _Blob:
-    mode: str
-    digest: str
-    size: int
-    path: str
-
-    @property
-    def is_link(self) -> bool:
-        return self.mode == "120000"
-
-
-def _revision_hint(text: str) -> str:
-    old, dots, new = text.partition("..")
-    if dots and old and new and not new.startswith("."):
-        return f"Write the two apart: `--git {old} {new}`."
-    return "Name a commit, a branch or a tag."
-
-
-class Repository:
-    """A git repository, asked through the ``git`` command."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-
-    @classmethod
-    def around(cls, directory: Path) -> Repository:
-        """The repository that a directory lies in. Raises :class:`UsageError` where there is none, or no git."""
-        done = _git(directory, "rev-parse", "--show-toplevel")
-        if done.returncode:
-            raise UsageError(f"no git repository here: {_reason(done)}", "Run it inside the working tree of one.")
-        return cls(Path(os.fsdecode(done.stdout.rstrip(b"\n"))))
-
-    def commit(self, revision: str) -> str:
-        """The commit that a revision names. Raises :class:`UsageError` where it names none."""
-        found = self.find_commit(revision)
-        if found is None:
-            raise UsageError(f"git knows no revision `{revision}`", _revision_hint(revision))
-        return found
-
-    def find_commit(self, revision: str) -> str | None:
-        """The commit that a revision names, or ``None``. Text that looks like an option names none."""
-        if revision.startswith("-") or not revision or "\0" in revision:
-            return None
-        done = _git(self.root, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
-        return None if done.returncode else done.stdout.decode("ascii").strip()
-
-    def relative(self, path: str, directory: Path) -> str:
-        """A path as the repository has it, with ``/``. Raises :class:`UsageError` for one outside."""
-        relative = os.path.relpath(directory.absolute() / path, self.root.absolute())
-        if relative.startswith(".."):
-            relative = os.path.relpath((directory / path).resolve(), self.root.resolve())
-        if relative.startswith(".."):
-            raise UsageError(f"`{path}` lies outside the repository {self.root}")
-        return PurePath(relative).as_posix()
-
-    def blobs(self, commit: str) -> list[_Blob]:
-        """The YAML files of a commit, symbolic links among them. Raises :class:`UsageError` where they are too many."""
-        listing = self._read("ls-tree", "-r", "-l", "-z", "--full-tree", commit)
-        found = [blob for blob in map(_blob, listing.split(b"\0")) if blob is not None]
-        _check_size(len(found), sum(blob.size for blob in found))
-        return found
-
-    def contents(self, blobs: Sequence[_Blob]) -> Iterator[tuple[_Blob, bytes]]:
-        """Each blob with what it holds."""
-        asked = "".join(f"{blob.digest}\n" for blob in blobs).encode("ascii")
-        output = self._read("cat-file", "--batch", given=asked)
-        position = 0
-        for blob in blobs:
-            header_end = output.index(b"\n", position)
-            size = int(output[position:header_end].rsplit(b" ", 1)[1])
-            yield blob, output[header_end + 1 : header_end + 1 + size]
-            position = header_end + 1 + size + 1
-
-    def renames(self, old: str, new: str | None) -> dict[str, str]:
-        """New path → old path of every YAML file that git takes for renamed; without ``new``, in the working tree."""
-        commits = [old] if new is None else [old, new]
-        words = ["--no-ext-diff", "-M", "--diff-filter=R", "--name-status", "-z", *commits, "--"]
-        listing = self._read("diff", *words, *(f":(top,icase)*{suffix}" for suffix in SUFFIXES))
-        fields = [os.fsdecode(field) for field in listing.split(b"\0")]
-        return dict(zip(fields[2::3], fields[1::3], strict=False))
-
-    def working_files(self) -> list[str]:
-        """The YAML files of the working tree that git tracks, or would track."""
-        listing = self._read("ls-files", "-z", "--cached", "--others", "--exclude-standard")
-        names = dict.fromkeys(os.fsdecode(name) for name in listing.split(b"\0") if name)
-        found = [name for name in names if _is_yaml(name) and _is_small_file(self.root / name)]
-        _check_size(len(found), 0)
-        return found
-
-    def _read(self, *words: str, given: bytes | None = None) -> bytes:
-        done = _git(self.root, *words, given=given)
-        if done.returncode:
-            raise UsageError(f"git {words[0]} failed: {_reason(done)}")
-        return done.stdout
-
-
-def _reason(done: subprocess.CompletedProcess[bytes]) -> str:
-    lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return lines[-1].removeprefix("fatal: ") if lines else f"exit code {done.returncode}"
-
-
-def _git(directory: Path, *words: str, given: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
-    environment = {**os.environ, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
-    command = ["git", "-C", str(directory), "--no-pager", *words]
-    try:
-        return subprocess.run(
-            command, input=given, capture_output=True, check=False, env=environment, timeout=_GIT_SECONDS
-        )
-    except FileNotFoundError:
-        raise UsageError("`git` is not installed", "Install git, or compare two files.") from None
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise UsageError(f"git {words[0]} could not be run: {error}") from None
-
-
-def _is_small_file(path: Path) -> bool:
-    return path.is_file() and path.stat().st_size <= MAX_BYTES
-
-
-def _is_yaml(name: str) -> bool:
-    return name.lower().endswith(SUFFIXES)
-
-
-def _blob(record: bytes) -> _Blob | None:
-    """An entry of ``ls-tree -l -z`` if it is a YAML file whose path can be trusted."""
-    head, tab, raw_path = record.partition(b"\t")
-    path = os.fsdecode(raw_path)
-    if not tab or not _is_yaml(path) or {"..", ".git", ""} & set(path.split("/")):
-        return None
-    mode, kind, digest, size = head.decode("ascii").split()
-    if kind != "blob" or int(size) > MAX_BYTES:
-        return None
-    return _Blob(mode, digest, int(size), path)
-
-
-def _check_size(files: int, total: int) -> None:
-    if files > MAX_FILES or total > MAX_TOTAL_BYTES:
-        raise UsageError(f"the repository has {files} YAML files ({total >> 20} MiB): too many to compare")
-
-
 @contextmanager
 def _snapshot(repository: Repository, commit: str | None) -> Iterator[Snapshot]:
     """The files of a commit in a directory that exists for the time of the comparison; those of the working tree."""
     if commit is None:
-        yield Snapshot(repository.root, _digests(repository.root, repository.working_files()))
+        files, absent = repository.working_files()
+        yield Snapshot(repository.root, _digests(repository.root, files), absent=frozenset(absent))
         return
     with tempfile.TemporaryDirectory(prefix="omnicfg-") as folder:
         root = Path(folder).resolve()
         with copied(repository.root, root):
-            yield Snapshot(root, _digests(root, _unpack(repository, commit, root)))
+            there = [name for name in _unpack(repository, commit, root, root) if (root / name).is_file()]
+            yield Snapshot(root, _digests(root, there), repository.root)
 
 
 def _digests(root: Path, names: Sequence[str]) -> dict[str, str]:
     """A digest of what each file holds; of a symbolic link, of what it leads to. Empty where it may not be read."""
     try:
-        return {name: _digest(root / name) if may_read(root / name) else "" for name in names}
+        return {name: _digest(root / name) for name in names}
     except OSError as error:
         raise UsageError(f"the files of the repository cannot be read: {error}") from None
 
 
 def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashlib.sha256(path.read_bytes()).hexdigest() if may_read(path) else ""
 
 
-def _leads_inside(link: Path, root: Path) -> bool:
+def _unpack(repository: Repository, commit: str, folder: Path, root: Path) -> list[str]:
+    """Write the files of a commit below ``folder`` and name its YAML files; of links, only those that stay in ``root``.
+
+    Submodules are written along with it, as far as they are checked out: their files may be bases.
+    """
+    content = repository.content(commit)
+    found = list(repository.read(content.blobs))
+    if any(b".json" in text and b"base_config" in text for _, text in found):
+        found += repository.read(content.json)
     try:
-        return link.resolve().is_relative_to(root)
-    except (OSError, RuntimeError):  # it leads back to itself; before Python 3.13 that is the second
-        return False
-
-
-def _unpack(repository: Repository, commit: str, root: Path) -> list[str]:
-    """Write the files of a commit below ``root`` and name them; of links, only those that stay inside."""
-    found = list(repository.contents(repository.blobs(commit)))
-    links = [(root / blob.path, content) for blob, content in found if blob.is_link]
-    try:
-        for blob, content in found:
-            path = root / blob.path
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if not blob.is_link:
-                path.write_bytes(content)
-        for path, content in links:
-            path.symlink_to(os.fsdecode(content))
-        for path, _ in links:
-            if not _leads_inside(path, root):
-                path.unlink()
+        _write(found, folder, root)
     except OSError as error:
         raise UsageError(f"the files of {commit[:12]} cannot be unpacked: {error}") from None
-    return [blob.path for blob, _ in found if (root / blob.path).is_file()]
+    for submodule in content.submodules:
+        part = repository.submodule(submodule.path)
+        if part is not None and part.find_commit(submodule.commit) is not None:
+            _unpack(part, submodule.commit, folder / submodule.path, root)
+    return [blob.path for blob in content.blobs if is_yaml(blob.path)]
+
+
+def _write(found: Sequence[tuple[Blob, bytes]], folder: Path, root: Path) -> None:
+    links = [(folder / blob.path, text) for blob, text in found if blob.is_link]
+    for blob, text in found:
+        path = folder / blob.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not blob.is_link:
+            path.write_bytes(text)
+    for path, text in links:
+        path.symlink_to(os.fsdecode(text))
+    for path, _ in links:
+        if not leads_inside(path, root):
+            path.unlink()

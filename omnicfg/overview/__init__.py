@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from omnicfg.check import Looked, check
 from omnicfg.diagnostics import Diagnostic, Severity
-from omnicfg.differences.gitdiff import GitDiff, ProfileDiff, Repository, git_diff
+from omnicfg.differences.gitdiff import GitDiff, ProfileDiff, git_diff
+from omnicfg.differences.repository import Repository
 from omnicfg.findings.review import Report, report_of
 from omnicfg.overview.sheet import Block, sheet
 from omnicfg.plan import Plan

@@ -23,6 +23,7 @@ from omnicfg.errors import ResolveError
 from omnicfg.passes.interpolate import interpolate
 from omnicfg.passes.read import load_text, read_file, read_text
 from omnicfg.refusals import collecting, refuse
+from omnicfg.standing_for import beside
 from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Scalar, Sequence, deep_merge, over, plain
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def _base_path(path: Path, shown: str, base: Node) -> tuple[Path, str]:
             f"`base_config: {value}` is not a YAML file",
             _shipped_hint(value, shown) or "Name a .yaml file.",
         )
-    found = path.parent / value
+    found = beside(path, value)
     if not may_read(found):
         refuse(
             "outside-root",

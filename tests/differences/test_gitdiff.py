@@ -281,3 +281,114 @@ def test_the_json_form_says_what_was_inherited(repo: Repo) -> None:
     assert (data["status"], data["by_inheritance"], data["inherited_from"]) == ("changed", True, ["base.yaml"])
     assert data["changes"][0]["platforms"] == list(PLATFORMS)
     assert data["changes"][0]["after_origin"] == "base, base.yaml:3:63"
+
+
+def changed(found: GitDiff) -> dict[str, tuple[str, ...]]:
+    """What each profile that differs in its values inherited that from."""
+    assert {each.status for each in found.profiles} <= {"changed"}
+    assert found.never_compiled == ()
+    return {each.path: each.inherited_from for each in found.profiles}
+
+
+def test_a_base_behind_a_linked_directory_is_that_of_the_revision(repo: Repo) -> None:
+    (repo.root / "shared").symlink_to("common")
+    old = repo.commit(common__base=BASE, derived=DERIVED.replace("base.yaml", "shared/base.yaml"))
+    assert changed(repo.diff(old)) == {}
+    new = repo.commit(common__base=BASE.replace("8", "4"))
+    expected = {"common/base.yaml": (), "derived.yaml": ("shared/base.yaml",)}
+    assert changed(repo.diff(old, new)) == changed(repo.diff(old)) == expected
+
+
+@pytest.mark.parametrize("spelling", ["{0}/base.yaml", "{0}/../{0.name}/base.yaml", "../{0.name}/base.yaml"])
+def test_a_base_by_its_full_path_is_that_of_the_revision(repo: Repo, spelling: str) -> None:
+    old = repo.commit(base=BASE, derived=DERIVED.replace("base.yaml", spelling.format(repo.root)))
+    new = repo.commit(base=BASE.replace("8", "4"))
+    for found in (repo.diff(old, new), repo.diff(old)):
+        assert set(changed(found)) == {"base.yaml", "derived.yaml"}
+        assert values(by_path(found)["derived.yaml"])[0][:4] == (0, "max_num_seqs", 8, 4)
+    assert changed(repo.diff(new)) == {}
+
+
+def test_a_base_outside_is_the_same_for_every_revision(repo: Repo, tmp_path: Path) -> None:
+    outside = tmp_path.parent / f"{tmp_path.name}-outside.yaml"
+    outside.write_text(BASE)
+    old = repo.commit(derived=DERIVED.replace("base.yaml", f"../{outside.name}"))
+    assert changed(repo.diff(old)) == {}
+    new = repo.commit(derived=DERIVED.replace("base.yaml", f"../{outside.name}") + "async_chunk: false\n")
+    assert set(changed(repo.diff(old, new))) == set(changed(repo.diff(old))) == {"derived.yaml"}
+
+
+def test_a_base_in_json_is_that_of_the_revision(repo: Repo) -> None:
+    text = '{"pipeline": "qwen3_omni_moe", "stages": [{"stage_id": 0, "max_num_seqs": 8}]}'
+    (repo.root / "base.json").write_text(text)
+    old = repo.commit(derived=DERIVED.replace(".yaml", ".json"))
+    (repo.root / "base.json").write_text(text.replace("8", "4"))
+    assert changed(repo.diff(old, repo.commit())) == changed(repo.diff(old)) == {"derived.yaml": ("base.json",)}
+
+
+def test_a_base_in_a_submodule_is_that_of_the_revision(repo: Repo, tmp_path_factory: pytest.TempPathFactory) -> None:
+    upstream = Repo(tmp_path_factory.mktemp("upstream"))
+    upstream.commit(base=BASE)
+    repo.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(upstream.root), "vendor")
+    old = repo.commit(derived=DERIVED.replace("base.yaml", "vendor/base.yaml"))
+    assert changed(repo.diff(old)) == {}
+    Repo(repo.root / "vendor").commit(base=BASE.replace("8", "4"))
+    new = repo.commit()
+    assert changed(repo.diff(old, new)) == changed(repo.diff(old)) == {"derived.yaml": ("vendor/base.yaml",)}
+
+
+def test_in_a_hook_a_submodule_is_still_read(
+    repo: Repo, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Git tells a hook by its environment where the repository is, which is wrong for the submodule."""
+    upstream = Repo(tmp_path_factory.mktemp("upstream"))
+    upstream.commit(base=BASE)
+    repo.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(upstream.root), "vendor")
+    old = repo.commit(derived=DERIVED.replace("base.yaml", "vendor/base.yaml"))
+    monkeypatch.setenv("GIT_DIR", str(repo.root / ".git"))
+    assert changed(repo.diff(old)) == {}
+
+
+def test_what_a_sparse_checkout_leaves_out_is_not_removed(repo: Repo) -> None:
+    old = repo.commit(in__one=BASE, out__two=BASE)
+    repo.git("sparse-checkout", "set", "in")
+    assert changed(repo.diff(old)) == {}
+    repo.write(in__one=BASE.replace("8", "4"))
+    assert set(changed(repo.diff(old))) == {"in/one.yaml"}
+
+
+def test_a_link_that_leads_out_is_not_new_either(repo: Repo, tmp_path: Path) -> None:
+    outside = tmp_path.parent / f"{tmp_path.name}-outside.yaml"
+    outside.write_text(BASE)
+    (repo.root / "out.yaml").symlink_to(outside)
+    assert repo.diff(repo.commit(base=BASE)).profiles == ()
+
+
+def test_a_commit_is_found_by_its_message(repo: Repo) -> None:
+    repo.commit(base=BASE)
+    assert repo.diff(":/x").profiles == ()
+
+
+def test_a_revision_that_a_shallow_clone_lacks(repo: Repo, tmp_path: Path) -> None:
+    repo.commit(base=BASE)
+    repo.commit(base=BASE.replace("8", "4"))
+    repo.git("clone", "-q", "--depth", "1", f"file://{repo.root}", str(tmp_path / "clone"))
+    with pytest.raises(UsageError) as caught:
+        git_diff("HEAD^1", "HEAD", platforms=PLATFORMS, directory=tmp_path / "clone")
+    assert "`git fetch --unshallow`" in (caught.value.diagnostics[0].help or "")
+
+
+def test_a_range_is_written_apart(repo: Repo) -> None:
+    repo.commit(base=BASE)
+    for words, help_text in (("HEAD..HEAD", "`--git HEAD HEAD`"), ("HEAD...HEAD", "$(git merge-base HEAD HEAD)")):
+        with pytest.raises(UsageError) as caught:
+            repo.diff(words)
+        assert help_text in (caught.value.diagnostics[0].help or "")
+
+
+def test_a_repository_of_somebody_else(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that a checkout is mounted into: git says how to trust it."""
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    with pytest.raises(UsageError, match="detected dubious ownership") as caught:
+        repo.diff("HEAD")
+    assert f"`git config --global --add safe.directory {repo.root}`" in (caught.value.diagnostics[0].help or "")
