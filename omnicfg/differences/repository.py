@@ -59,18 +59,19 @@ class Content:
 class Repository:
     """A git repository with a working tree at ``root``, a full path without links."""
 
-    def __init__(self, root: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, root: Path, environment: Mapping[str, str]) -> None:
         self.root = root
-        self._environment = os.environ if environment is None else environment
+        self._environment = environment
 
     @classmethod
     def around(cls, directory: Path) -> Repository:
         """The repository that a directory lies in. Raises :class:`UsageError` where there is none, or no git."""
-        done = _git(directory, os.environ, "rev-parse", "--show-toplevel")
+        environment = _environment(directory)
+        done = _git(directory, environment, "rev-parse", "--show-toplevel")
         if done.returncode:
             hint = _trust(done) or "Run it inside the working tree of one."
             raise UsageError(f"no git repository here: {_reason(done)}", hint)
-        return cls(Path(os.fsdecode(done.stdout.rstrip(b"\n"))))
+        return cls(Path(os.fsdecode(done.stdout.rstrip(b"\n"))), environment)
 
     def submodule(self, path: str) -> Repository | None:
         """The repository of a submodule; ``None`` where it is not checked out."""
@@ -182,6 +183,19 @@ class Repository:
         if done.returncode:
             raise UsageError(f"git {words[0]} failed: {_reason(done)}")
         return done.stdout
+
+
+def _environment(directory: Path) -> Mapping[str, str]:
+    """What git is run with: what we are.
+
+    But a hook may be told where the repository is, and git takes the current directory for its top then. Where git
+    finds the same one by itself, that is not told.
+    """
+    if "GIT_DIR" not in os.environ or "GIT_WORK_TREE" in os.environ:
+        return os.environ
+    untold = {name: value for name, value in os.environ.items() if name != "GIT_DIR"}
+    told, found = (_git(directory, each, "rev-parse", "--absolute-git-dir") for each in (os.environ, untold))
+    return untold if found.returncode == 0 and found.stdout == told.stdout else os.environ
 
 
 def is_yaml(name: str) -> bool:

@@ -16,7 +16,7 @@ from omnicfg.catalog.vllm_args import known_engine_args
 from omnicfg.near import did_you_mean
 from omnicfg.passes.deploy import checked_field, default_node, num_replicas
 from omnicfg.passes.inherit import expect_mapping
-from omnicfg.passes.read import MAX_DEPTH, is_printable, read_scalar, read_value
+from omnicfg.passes.read import MAX_DEPTH, is_printable, is_text, read_scalar, read_value
 from omnicfg.refusals import refuse
 from omnicfg.secrets import redacted_setting
 from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Scalar, Sequence, deep_merge, dotted, grow, over
@@ -83,12 +83,16 @@ def _parse_text(text: str) -> Override:
     key, equals, value = text.partition("=")
     if not equals:
         refuse("bad-override", Mark(shown), f"`{key}` has no value", "Write `--set stages.0.max_num_seqs=8`.")
-    mark = Mark(shown, 1, len(key) + 2, 1, len(text) + 1)
+    begin = len(key) + 2 + len(value) - len(value.lstrip())
+    mark = Mark(shown, 1, begin, 1, max(len(text.rstrip()) + 1, begin))
+    if not is_text(text):
+        refuse("bad-override", mark, f"`{key.strip()}` is not given in UTF-8", "Write it in UTF-8.")
+    value = value.rstrip()
     if value.lstrip()[:1] in ("{", "[", '"', "'"):
         node = read_value(" " * (len(key) + 1) + value, LAYER, shown)
     else:
         try:
-            node = Scalar(read_scalar(value), LAYER, mark, text=value)
+            node = Scalar(read_scalar(value.lstrip()), LAYER, mark, text=value.lstrip())
         except (ValueError, IndexError):
             refuse("bad-override", mark, f"the value of `{key}` cannot be read", "Quote it if it is text.")
     return Override(_route(key, mark), node)

@@ -60,6 +60,7 @@ _NUMBERS: Final = (("float", _FLOAT), ("int", _INT), ("float", _WIDE_FLOAT))
 # As text: only a bad file needs them, and compiling the first takes a bare start of Python.
 _UNPRINTABLE: Final = r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 _HALF: Final = r"[\ud800-\udfff]"  # of a pair of UTF-16, which pure Python's reader lets through
+_CONFLICT: Final = r"^(?:<{7}|>{7}|\|{7})(?= |$)"  # how git, Mercurial and others mark both sides of a merge
 BREAK: Final = r"\r\n|[\n\r\x85\u2028\u2029]"
 _PLAIN_START: Final = frozenset("yYnNtTfFoO-+.0123456789~")
 
@@ -138,6 +139,11 @@ def read_text(text: str, layer: Layer, shown: str) -> Mapping:
 def read_value(text: str, layer: Layer, shown: str) -> Node:
     """The tree of a YAML text that may hold a value of any kind."""
     return _parse(text, layer, shown) or Scalar(None, layer, Mark(shown, 1, 1, 1, 1), text="")
+
+
+def is_text(text: str) -> bool:
+    """Whether a text is one of characters: an argument that is not UTF-8 has halves of some in it."""
+    return text.isascii() or re.search(_HALF, text) is None
 
 
 def is_printable(number: int) -> bool:
@@ -282,7 +288,7 @@ class _Builder:
     def _scalar(self, event: Any) -> Scalar:
         mark, text, tag = self._mark(event), event.value, event.tag
         plain = (event.implicit[0] and tag is None) or (tag == "!" and not event.style)
-        if not text.isascii() and re.search(_HALF, text):
+        if not is_text(text):
             refuse(
                 "yaml-syntax",
                 mark,
@@ -448,6 +454,10 @@ def _parse(text: str, layer: Layer, shown: str) -> Node | None:
     try:
         return parsed(text, lambda events: _Builder(layer, shown).build(events))
     except MarkedYAMLError as error:
+        conflict = re.search(_CONFLICT, text, re.MULTILINE)
+        if conflict:
+            mark = _place(text[: conflict.start()], shown)
+            refuse("yaml-syntax", mark, "a merge has left a conflict here", "Keep one of its sides, and no marker.")
         place = error.problem_mark or error.context_mark
         refuse("yaml-syntax", _problem(place, text, shown), *_problem_and_help(error))
     except (YAMLError, YAMLStreamError, UnicodeEncodeError) as error:

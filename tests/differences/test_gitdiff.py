@@ -349,6 +349,15 @@ def test_in_a_hook_a_submodule_is_still_read(
     assert changed(repo.diff(old)) == {}
 
 
+def test_a_hook_that_went_to_a_subdirectory(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what the environment says of the repository, git concludes that its top is here."""
+    old = repo.commit(in__one=BASE)
+    monkeypatch.setenv("GIT_DIR", str(repo.root / ".git"))
+    assert git_diff(old, platforms=PLATFORMS, directory=repo.root / "in").profiles == ()
+    repo.write(in__one=BASE.replace("8", "4"))
+    assert set(changed(git_diff(old, platforms=PLATFORMS, directory=repo.root / "in"))) == {"in/one.yaml"}
+
+
 def test_what_a_sparse_checkout_leaves_out_is_not_removed(repo: Repo) -> None:
     old = repo.commit(in__one=BASE, out__two=BASE)
     repo.git("sparse-checkout", "set", "in")

@@ -50,6 +50,10 @@ def stage(tree: Mapping, stage_id: int = 0) -> dict[str, Any]:
         ("a=x=y", "x=y"),
         ("a=x: y", "x: y"),
         ("a=${oc.env:HOME}", "${oc.env:HOME}"),
+        (" a = 8 ", 8),
+        ("a = ", None),
+        ("a = two words", "two words"),
+        ("a = ' 8'", " 8"),
     ],
 )
 def test_a_value_is_read_as_in_a_file(text: str, value: object) -> None:
@@ -64,6 +68,17 @@ def test_a_value_has_its_place_in_the_text() -> None:
     assert node.mark == Mark("--set stages.0.env={A: 1}", 1, 14, 1, 20)
     assert node.items["A"].mark == Mark("--set stages.0.env={A: 1}", 1, 18, 1, 19)
     assert {node.layer.kind, node.items["A"].layer.kind} == {LayerKind.OVERRIDE}
+
+
+def test_spaces_around_a_value_are_no_part_of_it() -> None:
+    (override,) = parse_overrides(["a = 8 "])
+    assert override.node.mark == Mark("--set a = 8 ", 1, 5, 1, 6)
+
+
+@pytest.mark.parametrize("setting", ["a=\udcff", "\udcff=8", "a={b: \udcff}"])
+def test_what_is_not_utf_8_is_refused(setting: str) -> None:
+    with pytest.raises(ResolveError, match=r"OC020 .* is not given in UTF-8"):
+        parse_overrides([setting])
 
 
 def test_quotes_are_remembered() -> None:

@@ -216,6 +216,16 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         load_text(tmp_path / "missing.yaml", "missing.yaml")
 
 
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_conflict_that_a_merge_has_left_is_told_where_it_begins(newline: str) -> None:
+    lines = ["a: 1", "<<<<<<< HEAD", "b: 1", "=======", "b: 2", ">>>>>>> other", ""]
+    with pytest.raises(ResolveError) as refused:
+        read_text(newline.join(lines), PROFILE, "x.yaml")
+    (found,) = refused.value.diagnostics
+    assert (found.code, found.path, found.line, found.column) == ("OC002", "x.yaml", 2, 1)
+    assert found.message == "a merge has left a conflict here"
+
+
 def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_bytes(b"\xef\xbb\xbfa: 1\n")
