@@ -52,8 +52,8 @@ def read_table(
 ) -> Iterator[Row]:
     """The rows below the header, each a mapping from column to :class:`Cell`; an empty cell is left out.
 
-    One line is one row; ``of`` says what the rows are, and there may be ``rows`` of them. Raises
-    :class:`OmnicfgError` with the place of what is wrong.
+    One line is one row, and one without values is none, as spreadsheets write them; ``of`` says what the rows are, and
+    there may be ``rows`` of them. Raises :class:`OmnicfgError` with the place of what is wrong.
     """
     lines = _lines(path, of, rows)
     if not lines:
@@ -68,7 +68,9 @@ def read_table(
         if len(cells) != len(names):
             problem = f"{len(cells)} values in a table of {len(names)} columns"
             raise OmnicfgError([cells[min(len(cells), len(names)) - 1].error(problem)])
-        yield {name: cell for name, cell in zip(names, cells, strict=True) if cell.text}
+        row = {name: cell for name, cell in zip(names, cells, strict=True) if cell.text}
+        if row:
+            yield row
 
 
 def needed(row: Row, name: str) -> Cell:

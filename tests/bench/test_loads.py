@@ -55,6 +55,14 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
     assert load.longest == 35
 
 
+@pytest.mark.parametrize("blank", ["", "   ", ",,,,,,", " , , , , , , ", "# ,,,"])
+def test_a_line_without_values_is_no_load(tmp_path: Path, blank: str) -> None:
+    """Spreadsheets write empty rows as commas."""
+    path = tmp_path / "loads.csv"
+    path.write_text(f"{HEADER}\n{blank}\na,0,5,5,1,1,0\n{blank}\n")
+    assert [load.name for load in read_loads(path)] == ["a"]
+
+
 def test_lengths_that_vary_make_a_request_longer(tmp_path: Path) -> None:
     [load] = read_loads(table(tmp_path, "A,0,101,5,2,8,1,0.5", header=HEADER + ",range_ratio"))
     assert load.longest == 152 + 8
