@@ -63,7 +63,12 @@ class Option:
             hint = _did_you_mean(value, self.choices) or f"One of: {', '.join(self.choices)}."
             raise UsageError(f"`{self.flags[0]}` cannot be `{value}`", hint)
         if (self.min is not None and value < self.min) or (self.max is not None and value > self.max):
-            raise UsageError(f"`{self.flags[0]}` is {value}; it has to be from {self.min} to {self.max}")
+            raise UsageError(f"`{self.flags[0]}` is {value}; it has to be {self._bounds()}")
+
+    def _bounds(self) -> str:
+        if self.max is None:
+            return f"{self.min} or more"
+        return f"{self.max} or less" if self.min is None else f"from {self.min} to {self.max}"
 
 
 class Parameter(typing.NamedTuple):

@@ -47,6 +47,19 @@ def test_the_last_one_wins() -> None:
     assert parsed("a", "--port=2", "--port", "3")["port"] == 3
 
 
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (Option("--n", help="", min=1), "1 or more"),
+        (Option("--n", help="", max=-1), "-1 or less"),
+        (Option("--n", help="", min=1, max=9), "from 1 to 9"),
+    ],
+)
+def test_a_number_out_of_bounds_is_told_those_there_are(option: Option, said: str) -> None:
+    with pytest.raises(UsageError, match=f"`--n` is 0; it has to be {said}"):
+        option.check(0)
+
+
 def test_an_argument_too_many() -> None:
     def one(profile: Annotated[str, Argument("PROFILE", help="")]) -> None: ...
 
