@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, TypeGuard
 
@@ -32,32 +32,64 @@ def stage_config(model: Path, stage: StagePlan) -> Mapping[str, Any] | None:
     return read_json(path) if path.is_file() else None
 
 
-def weight_bytes(directory: Path, prefix: str, itemsize: int) -> int | None:
-    """Bytes of a model's weights once they are loaded in a dtype of ``itemsize`` bytes; ``None`` where none are there.
+def weight_bytes(directory: Path, prefix: str, itemsize: int, load_format: object = None) -> int | str:
+    """Bytes of a model's weights once they are loaded in a dtype of ``itemsize`` bytes; in words why it is not known.
 
     From the tables at the beginning of the safetensors files (https://github.com/huggingface/safetensors, "Format").
     Of a checkpoint that holds several models, only what begins with ``prefix`` counts. Quantized weights keep the size
-    that they are stored in.
+    that they are stored in. ``load_format`` is the engine arg.
     """
-    names = [path for path in sorted(directory.glob("*.safetensors")) if path.is_file()]
-    tensors = {name: tensor for path in names for name, tensor in _tensors(path)}
+    tensors: dict[str, Mapping[str, Any]] = {}
+    for path in _weight_files(directory, load_format):
+        found = _tensors(path)
+        if found is None:
+            return f"{path} is no whole safetensors file, so the size of the weights is not known"
+        tensors.update(found)
     if not tensors:
-        return None
+        return f"{directory} holds no safetensors file, so the size of the weights is not known"
     own = [tensor for name, tensor in tensors.items() if name.startswith(prefix)] or list(tensors.values())
     return sum(_loaded_bytes(tensor, itemsize) for tensor in own)
 
 
-def _tensors(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Name and description of every tensor in a file; nothing where its table is none."""
+def _weight_files(directory: Path, load_format: object) -> list[Path]:
+    """The files that vLLM loads: Mistral's own where there are some, and what the index names where there is one.
+
+    As its ``DefaultModelLoader._prepare_weights`` chooses them (vLLM 0.32.0): a repository may hold the same weights
+    twice, whole and in pieces.
+    """
+    mistral = load_format in (None, "auto", "mistral") and sorted(directory.glob("consolidated*.safetensors"))
+    files = mistral or sorted(directory.glob("*.safetensors"))
+    index = _json(directory / f"{'consolidated' if mistral else 'model'}.safetensors.index.json", 0)
+    placed = index.get("weight_map") if isinstance(index, dict) else None
+    if not isinstance(placed, dict):
+        return files
+    names = {name for name in placed.values() if isinstance(name, str) and Path(name).name == name}
+    return [directory / name for name in sorted(names)]
+
+
+def _tensors(path: Path) -> dict[str, Mapping[str, Any]] | None:
+    """Name and description of every tensor in a file; ``None`` where it is not there or has no such table."""
     try:
         with path.open("rb") as file:
             head = file.read(_LENGTH.size)
-            length = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else _TABLE_LIMIT + 1
-            found = json.loads(file.read(length) if length <= _TABLE_LIMIT else b"")
+    except OSError:
+        return None
+    found = _json(path, _LENGTH.size, _LENGTH.unpack(head)[0]) if len(head) == _LENGTH.size else None
+    if not isinstance(found, dict):
+        return None
+    return {name: tensor for name, tensor in found.items() if isinstance(tensor, dict) and "shape" in tensor}
+
+
+def _json(path: Path, start: int, length: int = _TABLE_LIMIT) -> Any:
+    """What a part of a regular file says in JSON; ``None`` where it cannot be read, is no JSON, or is too long."""
+    try:
+        if not path.is_file() or length > _TABLE_LIMIT:
+            return None
+        with path.open("rb") as file:
+            file.seek(start)
+            return json.loads(file.read(length))
     except (OSError, ValueError, RecursionError):
-        return
-    if isinstance(found, dict):
-        yield from ((name, tensor) for name, tensor in found.items() if isinstance(tensor, dict) and "shape" in tensor)
+        return None
 
 
 def _loaded_bytes(tensor: Mapping[str, Any], itemsize: int) -> int:

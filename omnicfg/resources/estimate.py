@@ -109,9 +109,10 @@ def _kv_memory(
         return given, "kv_cache_memory_bytes"
     if device_memory is None:
         return None, "--device-memory says of which device"
-    weights = weight_bytes(directory, prefix, memory.itemsize(memory.model_dtype(config, args)))
-    if weights is None:
-        return None, f"{directory} holds no safetensors file, so the size of the weights is not known"
+    itemsize = memory.itemsize(memory.model_dtype(config, args))
+    weights = weight_bytes(directory, prefix, itemsize, args.get("load_format"))
+    if isinstance(weights, str):
+        return None, weights
     weights //= memory.devices_of(args)
     share, computing = memory.utilization(args) * 100, memory.overhead(config, args)
     origin = f"{share:g}% of {gib(device_memory)} less {gib(weights)} of weights and {gib(computing)} for computing"

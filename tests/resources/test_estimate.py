@@ -115,7 +115,7 @@ def test_a_size_that_the_plan_gives_needs_no_device(model: Path) -> None:
 def test_what_is_not_known_is_said(model: Path, tmp_path: Path) -> None:
     assert (first(plan(), model, None).kv_memory, first(plan(), model, None).tokens) == (None, None)
     for path in model.glob("*.safetensors"):
-        path.write_bytes(b"\x01")
+        path.unlink()
     assert "holds no safetensors file" in first(plan(), model).origin
     (model / "config.json").write_text(json.dumps({**CONFIG, "thinker_config": {"sliding_window": 4096}}))
     found = next(iter(estimates(plan(), model, DEVICE)))
@@ -131,6 +131,41 @@ def test_a_config_that_cannot_be_read_is_refused(model: Path) -> None:
 
 
 @pytest.mark.parametrize("table", [b"", b"\xff" * 8, struct.pack("<Q", 2) + b"[]", struct.pack("<Q", 1) + b"{"])
-def test_a_file_of_weights_that_is_none_counts_nothing(model: Path, table: bytes) -> None:
+def test_weights_of_which_a_part_is_no_file_of_weights_are_not_known(model: Path, table: bytes) -> None:
+    """Such as the pointer that git leaves without LFS, or half of a download."""
     (model / "model-1-of-2.safetensors").write_bytes(table)
-    assert "less 1.0 GiB of weights" in first(plan(), model).origin, "what remains is the talker's"
+    found = first(plan(), model)
+    assert (found.kv_memory, found.tokens) == (None, None)
+    assert "model-1-of-2.safetensors is no whole safetensors file" in found.origin
+
+
+def index(path: Path, **files: str) -> None:
+    """The index of a checkpoint in pieces: tensor → file."""
+    path.write_text(json.dumps({"metadata": {}, "weight_map": files}))
+
+
+def test_weights_that_are_there_twice_count_once(model: Path) -> None:
+    """Mistral's repositories hold them whole and in pieces; vLLM loads what is whole."""
+    weights(model / "consolidated.safetensors", layers=("BF16", GIB))
+    assert "less 2.0 GiB of weights" in first(plan(), model).origin
+    pieces = first(plan(stages__0__load_format="hf"), model)
+    assert "less 56.9 GiB of weights" in pieces.origin
+
+
+def test_only_what_the_index_names_counts(model: Path) -> None:
+    weights(model / "another.safetensors", **{"thinker.other": ("BF16", GIB)})
+    assert "less 58.9 GiB of weights" in first(plan(), model).origin
+    names = {"thinker.model.embed_tokens.weight": "model-1-of-2.safetensors", "talker.a": "model-2-of-2.safetensors"}
+    index(model / "model.safetensors.index.json", **names)
+    assert "less 56.9 GiB of weights" in first(plan(), model).origin
+
+
+def test_a_piece_that_the_index_names_and_that_is_missing(model: Path) -> None:
+    index(model / "model.safetensors.index.json", a="model-1-of-2.safetensors", b="model-3-of-3.safetensors")
+    assert "model-3-of-3.safetensors is no whole safetensors file" in first(plan(), model).origin
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"weight_map": 5}'])
+def test_an_index_that_is_none_is_not_asked(model: Path, text: str) -> None:
+    (model / "model.safetensors.index.json").write_text(text)
+    assert "less 56.9 GiB of weights" in first(plan(), model).origin
