@@ -73,9 +73,47 @@ def test_a_setting_that_asks_for_too_much(profile_file: WriteProfile) -> None:
     assert (found.path, found.line, found.column) == ("--set stages.1.gpu_memory_utilization=0.6", 1, 33)
 
 
-def test_stages_without_devices_or_without_a_share_are_left_out(profile_file: WriteProfile) -> None:
-    text = HEAD + stage(0, gpu_memory_utilization=0.9) + stage(1, devices="'0'", gpu_memory_utilization=0.9)
-    assert told(profile_file(text), "OC601") == []
+def open_to_vllm(profile_file: WriteProfile, *stages: str, **options: object) -> list[tuple[int, str]]:
+    """Warnings about what a profile leaves open: the line and the sum that is told."""
+    found = findings(profile_file(HEAD + "".join(stages)), "OC601", **options)
+    assert {one.severity for one in found} <= {Severity.WARNING}
+    return [(one.line, one.message.removesuffix(" of its memory").partition("asked for ")[2]) for one in found]
+
+
+def test_a_stage_without_a_share_takes_nearly_all_of_its_device(profile_file: WriteProfile) -> None:
+    whole = stage(0, devices="'0'", gpu_memory_utilization=0.6), stage(1, devices="'0'")
+    assert open_to_vllm(profile_file, *whole) == [(5, "0.6 (stage 0) + 0.92 (stage 1, vLLM's default) = 1.52")]
+    null = stage(0, devices="'0'", gpu_memory_utilization="null"), stage(1, devices="'0'", gpu_memory_utilization=0.3)
+    assert open_to_vllm(profile_file, *null) == [(4, "0.92 (stage 0, vLLM's default) + 0.3 (stage 1) = 1.22")]
+
+
+def test_stages_without_devices_start_on_the_first(profile_file: WriteProfile) -> None:
+    stages = stage(0, gpu_memory_utilization=0.9), stage(1, devices="'0'", gpu_memory_utilization=0.9)
+    told = [(4, "0.9 (stage 0, which names no device) + 0.9 (stage 1) = 1.8")]
+    assert open_to_vllm(profile_file, *stages) == told
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (stage(0, gpu_memory_utilization=0.9), stage(1, devices="'1'")),
+        (stage(0, devices="'0'"), stage(1, devices="'0'")),
+        (stage(0, gpu_memory_utilization=0.6), stage(1, gpu_memory_utilization=0.4)),
+        (stage(0, devices="'0'", gpu_memory_utilization=0.6), stage(1, devices="'0'", kv_cache_memory_bytes=1024)),
+        (stage(0, devices="'0'", gpu_memory_utilization=0.6), stage(1, devices="'x'")),
+        (stage(0, devices="'0'", gpu_memory_utilization=0.6), stage(1, devices="'0'", gpu_memory_utilization="'x'")),
+    ],
+    ids=["another-device", "no-share-at-all", "enough", "cache-in-bytes", "no-device-number", "no-number"],
+)
+def test_what_is_left_open_and_does_no_harm_or_is_told_otherwise(
+    profile_file: WriteProfile, one: str, other: str
+) -> None:
+    assert open_to_vllm(profile_file, one, other) == []
+
+
+def test_on_the_bundled_engine_later_stages_are_not_on_vllm(profile_file: WriteProfile) -> None:
+    stages = stage(0, devices="'0'", gpu_memory_utilization=0.6), stage(1, devices="'0'")
+    assert open_to_vllm(profile_file, *stages, engine="bundled") == []
 
 
 # ---------------------------------------------------------------------------------------------------- devices
