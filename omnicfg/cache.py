@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from omnicfg.errors import UsageError
-from omnicfg.files import expanded
+from omnicfg.files import expanded, unused_beside
+from omnicfg.interrupt import interruptible
 
 WRITABLE_CACHE: Final = "Set XDG_CACHE_HOME to a directory that can be written."
 
@@ -36,13 +36,15 @@ def make_once(target: Path, write: Callable[[Path], None]) -> Path:
     if target.is_dir():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
-    workshop = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    try:
-        write(workshop)
-        workshop.chmod(0o755)
-        _publish(workshop, target)
-    finally:
-        shutil.rmtree(workshop, ignore_errors=True)
+    with interruptible():
+        workshop = unused_beside(target)
+        try:
+            workshop.mkdir(mode=0o700)
+            write(workshop)
+            workshop.chmod(0o755)
+            _publish(workshop, target)
+        finally:
+            shutil.rmtree(workshop, ignore_errors=True)
     return target
 
 

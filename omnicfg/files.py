@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -88,20 +87,29 @@ def take_place(
 ) -> None:
     """Write ``text`` beside ``target``, ``prove`` it there, and only then let it take its place and permissions.
 
-    The draft's name ends with ``suffix``. It goes again where anything fails. Raises :class:`OSError`.
+    The draft's name ends with ``suffix``. It goes again where anything fails, or a signal asks to stop. Raises
+    :class:`OSError`.
     """
-    handle, name = tempfile.mkstemp(prefix=f".{target.name[:_LONGEST_STEM]}.", suffix=suffix, dir=target.parent)
-    draft = Path(name)
-    try:
-        with open(handle, "w", encoding="utf-8", errors=NO_TEXT, newline="") as stream:  # noqa: PTH123  # a descriptor
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        draft.chmod(mode_of(target))
-        prove(draft)
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
+    from omnicfg.interrupt import interruptible
+
+    with interruptible():
+        draft = unused_beside(target, suffix)
+        try:
+            handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(handle, "w", encoding="utf-8", errors=NO_TEXT, newline="") as stream:  # noqa: PTH123
+                stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
+            draft.chmod(mode_of(target))
+            prove(draft)
+            draft.replace(target)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+def unused_beside(target: Path, suffix: str = "") -> Path:
+    """The path of a hidden draft beside ``target`` that nothing else has: known before there is anything to remove."""
+    return target.with_name(f".{target.name[:_LONGEST_STEM]}.{os.urandom(8).hex()}{suffix}")
 
 
 def mode_of(target: Path) -> int:

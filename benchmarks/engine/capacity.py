@@ -42,11 +42,11 @@ from benchmarks.engine.cost import (
 from benchmarks.engine.servers import Server
 from benchmarks.engine.support import Results
 from omnicfg.bench.consumer import Consumer
-from omnicfg.bench.interrupt import interruptible
 from omnicfg.doctor.nvidia import ask_devices
 from omnicfg.engine import memory
 from omnicfg.engine.memory import CacheEstimate
 from omnicfg.engine.spec import PayloadRows
+from omnicfg.interrupt import interruptible
 from omnicfg.models import materialize, tiny_thinker
 
 ARMS: Final = ("ours", "plain", "off")

@@ -24,7 +24,7 @@ from typing import Self
 from benchmarks.engine.support import Budget
 from benchmarks.gpu.archive import kept
 from benchmarks.gpu.parts import GRACE_S, Context, Part, parts, usable_devices
-from omnicfg.bench.interrupt import interruptible
+from omnicfg.interrupt import interruptible
 
 SAVED_S = 2.0
 """How long the archive may take at the end."""

@@ -344,11 +344,11 @@ def _equality(
 
     from omnicfg.bench.answers import questions
     from omnicfg.bench.equality import Equality, lines, report_of
-    from omnicfg.bench.interrupt import interruptible
     from omnicfg.bench.progress import Progress
     from omnicfg.bench.prompts import prompts_of
     from omnicfg.bench.setting import machine_facts
     from omnicfg.files import make_directory, write_whole
+    from omnicfg.interrupt import interruptible
     from omnicfg.report.json import dumps
 
     if len(subjects) != 2 or subjects[0].url:
@@ -407,9 +407,9 @@ def _command() -> str:
 
 def _told(campaign: Any, format: str) -> int:
     """Measures, then writes the report and prints it."""
-    from omnicfg.bench.interrupt import interruptible
     from omnicfg.bench.report import report_of
     from omnicfg.bench.written import show, write
+    from omnicfg.interrupt import interruptible
 
     try:
         with interruptible():

@@ -20,6 +20,7 @@ from omnicfg.diagnostics import Diagnostic
 from omnicfg.differences.comparison import Comparison, compare
 from omnicfg.differences.repository import Blob, Repository, is_yaml, leads_inside
 from omnicfg.errors import ResolveError, UsageError
+from omnicfg.interrupt import interruptible
 from omnicfg.passes.pipeline import guess_pipeline
 from omnicfg.plan import Plan
 from omnicfg.profile_files import looks_like_profile
@@ -280,7 +281,7 @@ def _snapshot(repository: Repository, commit: str | None) -> Iterator[Snapshot]:
         files, absent = repository.working_files()
         yield Snapshot(repository.root, _digests(repository.root, files), absent=frozenset(absent))
         return
-    with tempfile.TemporaryDirectory(prefix="omnicfg-") as folder:
+    with interruptible(), tempfile.TemporaryDirectory(prefix="omnicfg-") as folder:
         root = Path(folder).resolve()
         with copied(repository.root, root):
             there = [name for name in _unpack(repository, commit, root, root) if (root / name).is_file()]

@@ -64,7 +64,8 @@ class Address:
 def supervise(
     launch: Launch, address: Address | None, ready: Say, notice: Say, grace_s: float, restarts: int = 0
 ) -> None:
-    """Runs the launch until someone stops it (SIGINT, SIGTERM, SIGHUP); then nothing of it is left.
+    """Runs the launch until someone stops it (SIGINT, SIGTERM, SIGHUP, the last not under ``nohup``); then nothing of
+    it is left.
 
     ``ready`` is told the URL once the server answers; ``notice`` is told what goes on meanwhile. What has no
     ``address`` never answers, and is just kept running. When asked to stop, the server has ``grace_s`` seconds to
@@ -185,7 +186,8 @@ class _Signals:
         os.set_blocking(self._writer, False)
         self._wakeup_before = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
         for number in (*_STOP_SIGNALS, signal.SIGCHLD):
-            self._before[number] = signal.signal(number, self._on_signal)
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # ignored under `nohup`
+                self._before[number] = signal.signal(number, self._on_signal)
         return self
 
     def __exit__(

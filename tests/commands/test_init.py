@@ -95,7 +95,7 @@ def test_a_directory_that_cannot_be_written_is_trouble(
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("omnicfg.files.tempfile.mkstemp", refuse)
+    monkeypatch.setattr("omnicfg.files.os.open", refuse)
     result = run("init", tmp_path / "own.yaml", "--on", "qwen3_tts")
     assert (result.code, result.out) == (2, "")
     assert "cannot be written: Permission denied" in result.err

@@ -100,6 +100,20 @@ def test_a_stop_signal_stops_it_cleanly(start: Start, number: signal.Signals) ->
     assert is_gone(server.helper())
 
 
+def test_a_hangup_that_is_ignored_stops_nothing(start: Start) -> None:
+    """As under ``nohup``: the terminal goes, the server stays."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        server = start()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    server.wait_for("^ready")
+    server.process.send_signal(signal.SIGHUP)
+    with pytest.raises(subprocess.TimeoutExpired):
+        server.process.wait(timeout=1)
+    assert server.stop() == 0
+
+
 def test_the_server_may_finish_what_it_does(start: Start) -> None:
     server = start("finishes")
     server.wait_for("^ready")
