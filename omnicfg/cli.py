@@ -19,7 +19,7 @@ COMPLETE: Final = "_OMNICFG_COMPLETE"
 _COMMANDS: Final = "omnicfg.commands"
 _OPTIONS: Final = ("--help", "--version")
 _READER_GONE: Final = 141  # as of a command that SIGPIPE ended: 128 and its number
-_UNWRITABLE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF})
+_UNWRITABLE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 _ABOUT: Final = "Compile, check, diff and serve deploy profiles of multi-stage omni models."
 
 
@@ -102,7 +102,7 @@ def main() -> None:
     except OmnicfgError as error:
         from omnicfg.report.text import render_errors
 
-        print(render_errors(error), end="", file=sys.stderr)
+        streams.complain(render_errors(error))
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
@@ -111,7 +111,7 @@ def main() -> None:
         streams.write_no_more()
         sys.exit(_READER_GONE)
     except OSError as error:
-        print(f"error: {_trouble(error)}", file=sys.stderr)
+        streams.complain(f"error: {_trouble(error)}\n")
         sys.exit(2)
     sys.exit(code)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
+import io
 import os
 import sys
-from typing import Final
+from typing import Final, TextIO
 
 _PLAINER: Final = {
     "├": "|",
@@ -23,17 +25,40 @@ _ERRORS: Final = "omnicfg"
 def prepare() -> None:
     """Make standard output and error take every text: what cannot be shown must not end in a traceback."""
     # Python has no streams where the descriptors are closed (``>&-``).
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115, PTH123  # open to the end
-    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115, PTH123
+    sys.stdout = _whole(sys.stdout or open(os.devnull, "w"))  # noqa: SIM115, PTH123  # open to the end
+    sys.stderr = _whole(sys.stderr or open(os.devnull, "w"))  # noqa: SIM115, PTH123
     codecs.register_error(_ERRORS, _shown)
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
+        if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=_ERRORS)
 
 
-def write_no_more() -> None:
-    """Keep the interpreter from complaining at exit about what it could not write."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _whole(stream: TextIO) -> TextIO:
+    """A stream that writes all of a text or raises.
+
+    With ``PYTHONUNBUFFERED`` Python's own takes it for written where the system has taken a part of it (a disk that is
+    full). And a pipe may be one that does not wait: such as a parent that is written for events leaves it.
+    """
+    raw = getattr(stream, "buffer", None)
+    with contextlib.suppress(OSError):  # it has no descriptor
+        os.set_blocking(stream.fileno(), True)
+    if not isinstance(raw, io.RawIOBase):
+        return stream
+    return io.TextIOWrapper(io.BufferedWriter(raw), stream.encoding, stream.errors, line_buffering=True)
+
+
+def complain(text: str) -> None:
+    """Write to standard error. Where that cannot be written, nobody is left to be told."""
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except OSError:
+        write_no_more(sys.stderr)
+
+
+def write_no_more(stream: TextIO | None = None) -> None:
+    """Keep the interpreter from complaining at exit about what it could not write, to standard output or ``stream``."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), (stream or sys.stdout).fileno())
 
 
 def _shown(error: UnicodeError) -> tuple[str, int]:

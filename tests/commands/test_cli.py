@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -137,6 +139,48 @@ def test_output_that_cannot_be_written_is_trouble() -> None:
             cwd=ROOT,
         )
     assert (done.returncode, done.stderr) == (2, "error: the output cannot be written: No space left on device\n")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", [["resolve", "qwen3_omni_moe"], ["schema", "vllm", "--format", "json"]])
+def test_output_that_is_cut_off_is_trouble(tmp_path: Path, words: list[str], unbuffered: str) -> None:
+    """Python takes a part for the whole where it is told not to buffer, as in many containers."""
+    out, limit = tmp_path / "out", 4096
+    with out.open("wb") as stream:
+        done = subprocess.run(
+            [sys.executable, "-m", "omnicfg.cli", *words],
+            stdout=stream,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+        )
+    assert (done.returncode, done.stderr) == (2, "error: the output cannot be written: File too large\n")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_pipe_that_does_not_wait_gets_all_of_the_output(unbuffered: str) -> None:
+    """As a parent that is written for events leaves it to its children."""
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    command = [sys.executable, "-m", "omnicfg.cli", "schema", "vllm", "--format", "json"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    with subprocess.Popen(command, stdout=write, stderr=subprocess.PIPE, cwd=ROOT, env=environment) as process:
+        os.close(write)
+        with open(read, "rb") as stream:  # noqa: PTH123  # a descriptor
+            found = stream.read()
+    assert process.returncode == 0
+    assert json.loads(found)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("words", [["reslove"], ["profiles"], ["explain", "qwen3_tts", "stages.0.max_num_seq"]])
+def test_where_nothing_can_be_told_the_exit_code_still_says_it(words: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "omnicfg.cli", *words]
+        assert subprocess.run(command, stdout=full, stderr=full, check=False, cwd=ROOT).returncode == 2
 
 
 @pytest.mark.parametrize(
