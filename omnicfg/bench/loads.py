@@ -121,8 +121,8 @@ def chosen(loads: Sequence[Load], names: Sequence[str]) -> tuple[Load, ...]:
 
 
 def warm_up(table: Sequence[Load], measured: Sequence[Load]) -> tuple[Load, ...]:
-    """The loads that warm a server up: prompts of all sizes, then the table's own ``warm``, else the first few requests
-    of its first load.
+    """The loads that warm a server up: prompts of all sizes, then the table's own ``warm``, else a few requests like
+    those of its first load. None of them is measured.
 
     A kernel is compiled when a server first meets a batch of a size for which it has another form, in the middle of
     the requests that are measured: vLLM's mixture of experts on an H200 has a form each for about 512, 1,024, 2,048 and
@@ -133,7 +133,9 @@ def warm_up(table: Sequence[Load], measured: Sequence[Load]) -> tuple[Load, ...]
     if own is None:
         first = table[0]
         few = min(first.prompts, 4 * first.concurrency)
-        own = replace(first, name=WARM, prompts=few, prefixes=min(first.prefixes, few))
+        # No table's seed is as large: with the same one, prompts that are measured would be in the cache already.
+        seed = first.seed + MAX_TOKENS + 1
+        own = replace(first, name=WARM, prompts=few, prefixes=min(first.prefixes, few), seed=seed)
     mean = max(1, min(_SIZES_MEAN, max(load.longest for load in measured) // 2))
     return Load(WARM, 0, mean, 1, _SIZES_RATIO, 1, ANSWERS[0], 1, _SIZES, own.seed), own
 

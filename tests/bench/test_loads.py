@@ -8,6 +8,7 @@ import pytest
 
 from omnicfg.bench.loads import Load, chosen, quick, read_loads, shipped, tables, warm_up
 from omnicfg.bench.prompts import Vocabulary, prompts_of
+from omnicfg.bench.prompts import Vocabulary, prompts_of
 from omnicfg.errors import OmnicfgError, UsageError
 
 HEADER = "name,shared_prefix_tokens,own_tokens_mean,output_tokens,concurrency,prompts,seed"
@@ -134,6 +135,20 @@ def test_a_table_without_a_warm_up_warms_up_with_its_first_load(tmp_path: Path) 
     _, own = warm_up(loads, loads)
     assert (own.prompts, own.concurrency) == (8, 2)
     assert warm_up(quick(), loads)[1].seed == 50001
+
+
+@pytest.mark.parametrize(
+    "line", ["A,0,40,5,4,8,1,1", "A,0,40,5,4,64,1,1", "A,64,40,5,4,8,0,1", "A,64,40,5,2,8,1,4"], ids=str
+)
+def test_the_warm_up_sends_nothing_that_is_measured(tmp_path: Path, line: str) -> None:
+    """What it had in common with a measured prompt would be a hit of the prefix cache."""
+    pytest.importorskip("numpy", reason="needs the extra bench")
+    loads = read_loads(table(tmp_path, line, header=HEADER + ",prefixes"))
+    measured, before = (
+        {tuple(prompt.tokens[:8]) for load in group for prompt in prompts_of(load, Vocabulary(150_000))}
+        for group in (loads, warm_up(loads, loads))
+    )
+    assert measured & before == set()
 
 
 def test_before_that_come_prompts_of_all_sizes_one_at_a_time_no_longer_than_what_is_measured() -> None:
