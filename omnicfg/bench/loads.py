@@ -30,6 +30,8 @@ QUICK: Final = "quick"
 ANSWERS: Final = ("text", "speech")
 MAX_TOKENS: Final = 10_000_000
 _NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,63}")
+_SAME_PROMPTS: Final = "so what it sends is in the prefix cache when this one begins"
+_SEEDS: Final = "Give every load a seed of its own: all loads of an arm meet one server."
 _REQUIRED: Final = (
     "name",
     "shared_prefix_tokens",
@@ -102,6 +104,9 @@ def read_loads(path: Path) -> tuple[Load, ...]:
             continue
         if load.name in (other.name for other in loads):
             problems.append(row["name"].error(f"load `{load.name}` is there twice"))
+        same = next((other for other in loads if _drawn_from(other) == _drawn_from(load)), None)
+        if same is not None:
+            problems.append(row["seed"].error(f"load `{same.name}` has seed {load.seed} too, {_SAME_PROMPTS}", _SEEDS))
         loads.append(load)
     if problems:
         raise OmnicfgError(problems)
@@ -157,6 +162,19 @@ def _load(row: Row) -> Load:
     if problems:
         raise OmnicfgError(problems)
     return load
+
+
+def _drawn_from(load: Load) -> tuple[object, ...]:
+    """What the first tokens of a load's prompts come of (:mod:`omnicfg.bench.prompts`): equal ones begin alike.
+
+    Several prefixes are the first that is drawn. The one prefix is drawn after a number for each prompt, tokens of its
+    own are counted from that number, and lengths that vary are drawn before it.
+    """
+    if load.prefixes > 1:
+        return load.seed, load.prefixes > 1
+    varying = (load.range_ratio, load.own_tokens_mean, load.output_tokens) if load.range_ratio else ()
+    shares = load.shared_prefix_tokens > 0
+    return load.seed, load.prefixes > 1, shares, varying, load.prompts if shares or varying else None
 
 
 def _contradictions(row: Row, load: Load) -> Iterator[Diagnostic]:

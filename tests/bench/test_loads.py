@@ -8,7 +8,6 @@ import pytest
 
 from omnicfg.bench.loads import Load, chosen, quick, read_loads, shipped, tables, warm_up
 from omnicfg.bench.prompts import Vocabulary, prompts_of
-from omnicfg.bench.prompts import Vocabulary, prompts_of
 from omnicfg.errors import OmnicfgError, UsageError
 
 HEADER = "name,shared_prefix_tokens,own_tokens_mean,output_tokens,concurrency,prompts,seed"
@@ -103,6 +102,40 @@ def test_a_column_that_is_misspelt_missing_or_there_twice(tmp_path: Path) -> Non
         (1, 76, "column `name` is there twice"),
         (1, 76, "columns are missing: shared_prefix_tokens, seed"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ("0,300,5,1,8,7,1,0", "0,600,5,4,32,7,1,0", True),
+        ("0,300,5,1,8,7,1,0", "0,300,5,1,8,8,1,0", False),
+        ("0,300,5,1,8,7,1,0", "64,300,5,1,8,7,1,0", False),
+        ("64,300,5,1,8,7,1,0", "96,30,9,4,8,7,1,0", True),
+        ("64,300,5,1,8,7,1,0", "64,300,5,1,16,7,1,0", False),
+        ("0,300,5,1,8,7,1,0", "0,300,5,1,8,7,1,0.5", False),
+        ("0,300,5,1,8,7,1,0.5", "0,300,5,4,8,7,1,0.5", True),
+        ("0,300,5,1,8,7,1,0.5", "0,300,5,1,16,7,1,0.5", False),
+        ("64,300,5,1,8,7,2,0", "96,30,9,4,8,7,4,0", True),
+        ("64,300,5,1,8,7,2,0", "64,300,5,1,8,7,1,0", False),
+    ],
+)
+def test_loads_that_would_hit_each_others_prompts_are_told(tmp_path: Path, one: str, other: str, alike: bool) -> None:
+    pytest.importorskip("numpy", reason="needs the extra bench")
+    header, (first, second, both) = f"{HEADER},prefixes,range_ratio", (tmp_path / name for name in ("1", "2", "both"))
+    for folder in (first, second, both):
+        folder.mkdir()
+    begun = [
+        {tuple(prompt.tokens[:8]) for prompt in prompts_of(*read_loads(path), Vocabulary(150_000))}
+        for path in (table(first, f"A,{one}", header=header), table(second, f"B,{other}", header=header))
+    ]
+    assert bool(begun[0] & begun[1]) == alike
+    path = table(both, f"A,{one}", f"B,{other}", header=header)
+    if not alike:
+        assert len(read_loads(path)) == 2
+        return
+    [(line, column, message)] = problems(path)
+    assert (line, path.read_text().splitlines()[2][column - 1]) == (3, "7")
+    assert message.startswith("load `A` has seed 7 too, so what it sends is in the prefix cache")
 
 
 def test_a_load_that_is_there_twice(tmp_path: Path) -> None:
