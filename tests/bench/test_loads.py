@@ -125,7 +125,7 @@ def test_loads_that_would_hit_each_others_prompts_are_told(tmp_path: Path, one: 
     for folder in (first, second, both):
         folder.mkdir()
     begun = [
-        {tuple(prompt.tokens[:8]) for prompt in prompts_of(*read_loads(path), Vocabulary(150_000))}
+        {tuple(prompt.tokens[:8]) for prompt in prompts_of(read_loads(path)[0], Vocabulary(150_000))}
         for path in (table(first, f"A,{one}", header=header), table(second, f"B,{other}", header=header))
     ]
     assert bool(begun[0] & begun[1]) == alike
