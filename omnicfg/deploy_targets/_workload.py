@@ -39,7 +39,8 @@ _IMAGES: Final = {"cuda": "vllm/vllm-omni", "rocm": "vllm/vllm-omni-rocm"}
 """Upstream's images on Docker Hub (vllm-omni's documentation, installation on GPUs)."""
 _LONGEST_NAME: Final = 50  # of the 63 characters of a DNS label, with what is added to it
 _NAME: Final = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?\Z")
-_DIRECTORY: Final = re.compile(r"/[^/:\x00-\x1f\x7f][^:\x00-\x1f\x7f]*\Z")
+_DIRECTORY: Final = re.compile(r"/[^/:\x00-\x1f\x7f\ud800-\udfff][^:\x00-\x1f\x7f\ud800-\udfff]*\Z")
+"""The surrogates stand for bytes that are no UTF-8: YAML cannot hold them."""
 _IMAGE: Final = re.compile(r"[\w][\w./:@-]*\Z", re.ASCII)
 
 
@@ -187,7 +188,7 @@ def _check_model(model: str, engine: str) -> None:
     elif not (is_hub_id(model) or _DIRECTORY.match(model)) or ".." in model.split("/"):
         raise UsageError(
             f"a container cannot find the model `{model}`",
-            "`--model` takes an id on the Hugging Face hub, or the full path of a directory (without a colon).",
+            "`--model` takes an id on the Hugging Face hub, or the full path of a directory (UTF-8, without a colon).",
         )
 
 

@@ -80,13 +80,13 @@ def _parse_text(text: str) -> Override:
         refuse("bad-override", Mark("--set"), f"{text!r} is not text", "Write `stages.0.max_num_seqs=8`.")
     safe = redacted_setting(text)
     shown = f"--set {safe if len(safe) <= 120 else safe[:117] + '...'}"
+    if not is_text(text):
+        refuse("bad-override", Mark(shown), "this is not UTF-8 text, and a profile can hold nothing else")
     key, equals, value = text.partition("=")
     if not equals:
         refuse("bad-override", Mark(shown), f"`{key}` has no value", "Write `--set stages.0.max_num_seqs=8`.")
     begin = len(key) + 2 + len(value) - len(value.lstrip())
     mark = Mark(shown, 1, begin, 1, max(len(text.rstrip()) + 1, begin))
-    if not is_text(text):
-        refuse("bad-override", mark, f"`{key.strip()}` is not given in UTF-8", "Write it in UTF-8.")
     value = value.rstrip()
     if value.lstrip()[:1] in ("{", "[", '"', "'"):
         node = read_value(" " * (len(key) + 1) + value, LAYER, shown)

@@ -142,7 +142,7 @@ def read_value(text: str, layer: Layer, shown: str) -> Node:
 
 
 def is_text(text: str) -> bool:
-    """Whether a text is one of characters: an argument that is not UTF-8 has halves of some in it."""
+    """Whether a file can hold a text: halves of characters come of escapes, and of arguments that are not UTF-8."""
     return text.isascii() or re.search(_HALF, text) is None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,10 @@ def test_its_own_file_and_an_empty_one_are(run: Run, tmp_path: Path) -> None:
         *(
             (["qwen3_tts", "--to", "k8s", "--model", model], f"cannot find the model `{model}`")
             for model in ("", " ", "a b/c", "/", "//x", "/a/../..", "/a:b", "C:\\models", "~/m", "-x/y", "gpt2")
+        ),
+        *(
+            (["qwen3_tts", "--to", to, "--model", os.fsdecode(b"/models/caf\xe9")], "of a directory (UTF-8, ")
+            for to in ("k8s", "compose")
         ),
         (["tiny_omni", "--to", "k8s", "--engine", "bundled", "--image", "x/y", "--model", "builtin:no"], "no built-in"),
         (["qwen3_tts", "--to", "k8s", "--model", "builtin:tiny-omni"], "only omnicfg makes"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -77,7 +78,7 @@ def test_spaces_around_a_value_are_no_part_of_it() -> None:
 
 @pytest.mark.parametrize("setting", ["a=\udcff", "\udcff=8", "a={b: \udcff}"])
 def test_what_is_not_utf_8_is_refused(setting: str) -> None:
-    with pytest.raises(ResolveError, match=r"OC020 .* is not given in UTF-8"):
+    with pytest.raises(ResolveError, match=r"OC020 .* not UTF-8 text"):
         parse_overrides([setting])
 
 
@@ -228,6 +229,12 @@ def test_what_cannot_be_overridden_is_told_what_to_do_instead(setting: str, mess
         with_settings(setting)
     (found,) = refused.value.diagnostics
     assert (found.message, found.help) == (message, help)
+
+
+@pytest.mark.parametrize("value", [b"caf\xe9", b"'caf\xe9'"])
+def test_bytes_that_no_file_could_hold_are_refused(value: bytes) -> None:
+    with pytest.raises(ResolveError, match="not UTF-8 text"):
+        with_settings(os.fsdecode(b"stages.0.env.A=" + value))
 
 
 def test_one_text_is_a_list_of_one() -> None:
