@@ -43,7 +43,7 @@ def test_after_two_dashes_every_word_is_an_argument() -> None:
     assert (found["profile"], found["paths"], found["dry"]) == ("--dry-run", [Path("-x"), Path("--")], False)
 
 
-def test_the_last_one_wins() -> None:
+def test_the_last_one_wins_so_that_a_wrappers_choice_can_be_changed_behind_it() -> None:
     assert parsed("a", "--port=2", "--port", "3")["port"] == 3
 
 

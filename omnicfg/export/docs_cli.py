@@ -14,6 +14,9 @@ _ABOUT: Final = """\
 Exit codes, of every command: 0 clean, 1 findings or differences, 2 usage or trouble, 130 interrupted, 141 where the
 reader of the output goes away (`omnicfg ... | head`). Machine formats stand alone on standard output; what else there
 is to say goes to standard error. Colour is for terminals, and never where `NO_COLOR` is set.
+
+Of an option that takes one value and is given again the last one counts, so that what an alias, the action or the
+image of a container says can be said otherwise behind it.
 """
 
 
