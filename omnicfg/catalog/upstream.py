@@ -101,6 +101,15 @@ def _fields(entries: list[dict[str, Any]]) -> dict[str, Field]:
 
 
 @functools.cache
+def omni_variables() -> frozenset[str]:
+    """The environment variables of vLLM-Omni's own that are for everybody, or named as vLLM's are."""
+    categories: dict[str, str] = load_json(f"{_DIRECTORY}/variables.json")["variables"]
+    return frozenset(
+        name for name, category in categories.items() if category == "public_omni" or name.startswith("VLLM_")
+    )
+
+
+@functools.cache
 def diffusion_arg_defaults() -> Mapping[str, Any]:
     """The engine args of diffusion stages, each with upstream's default (a mapping for a nested config)."""
     entries = load_json(f"{_DIRECTORY}/deploy.json")["diffusion_args"]

@@ -1,8 +1,8 @@
 """``python -m omnicfg.export.vllm_omni --out schemas/vllm-omni``: what omnicfg knows of a vllm-omni release.
 
-Run where vllm-omni is installed; no GPU is needed. Writes ``<out>/<version>/pipelines.json``, ``deploy.json`` and
-``flags.json``, which only the release that command lines are read as needs. The same release gives the same bytes:
-everything whose order has no meaning is sorted.
+Run where vllm-omni is installed; no GPU is needed. Writes ``<out>/<version>/pipelines.json`` and ``deploy.json``, and
+``flags.json`` and ``variables.json``, which only the release that profiles are compiled for needs. The same release
+gives the same bytes: everything whose order has no meaning is sorted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Write the files of the installed release."""
     parser = argparse.ArgumentParser(prog="python -m omnicfg.export.vllm_omni", description=(__doc__ or "").strip())
     parser.add_argument("--out", type=Path, required=True, help="folder that gets a folder named after the release")
-    parser.add_argument("--no-flags", action="store_true", help="leave out what the command line takes")
+    parser.add_argument("--no-flags", action="store_true", help="leave out flags and environment variables")
     options = parser.parse_args(arguments)
     out: Path = options.out
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing is fetched: the topology does not depend on a model
@@ -37,8 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     made: dict[str, Callable[[str], dict[str, Any]]] = {"pipelines": export_pipelines, "deploy": export_deploy}
     if not options.no_flags:
         from omnicfg.export.omni_flags import export_flags
+        from omnicfg.export.omni_variables import export_variables
 
-        made["flags"] = export_flags
+        made |= {"flags": export_flags, "variables": export_variables}
     for name, export in made.items():
         content = export(release)
         write_json(folder / f"{name}.json", content)

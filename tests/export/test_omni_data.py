@@ -36,7 +36,7 @@ WITHOUT_OWNER: Final = {
 
 
 def load(name: str) -> dict[str, Any]:
-    """One of the two files."""
+    """One of the files."""
     content: dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     return content
 
@@ -256,3 +256,11 @@ def test_the_words_and_keys_of_diffusion_stages() -> None:
     assert DEPLOY["diffusion_choices"]["ulysses_mode"] == ["strict", "advanced_uaa"]
     assert set(DEPLOY["diffusion_blocks"]["diffusion_offload_config"]) >= {"mode", "components"}
     assert set(DEPLOY["diffusion_choices"]) | set(DEPLOY["diffusion_blocks"]) <= set(OWNERS["diffusion"]["stage"])
+
+
+# ---------------------------------------------------------------------------------------------------- variables
+def test_variables_are_its_own_and_none_of_the_machines_or_vllms() -> None:
+    variables = load("variables")["variables"]
+    assert set(variables.values()) == {"public_omni", "model_specific", "benchmark_transitional", "internal"}
+    assert variables["VLLM_OMNI_STORAGE_PATH"] == "public_omni"
+    assert not {"CUDA_VISIBLE_DEVICES", "HF_TOKEN", "VLLM_PLUGINS"} & set(variables)

@@ -1,9 +1,10 @@
-"""OC108: names under `env` that are nearly those of vLLM's variables."""
+"""OC108: names under `env` that are nearly those of vLLM's or vLLM-Omni's variables."""
 
 from __future__ import annotations
 
 import pytest
 
+from omnicfg.catalog.upstream import omni_variables
 from omnicfg.catalog.vllm_args import known_variables
 from tests.conftest import WriteProfile
 from tests.rules.checked import findings, told
@@ -22,24 +23,27 @@ def stage(name: str) -> str:
         ("VLM_USE_MODELSCOPE", "VLLM_USE_MODELSCOPE"),
         ("vllm_logging_level", "VLLM_LOGGING_LEVEL"),
         ("VLLM-LOGGING-LEVEL", "VLLM_LOGGING_LEVEL"),
+        ("VLLM_OMNI_STORGE_PATH", "VLLM_OMNI_STORAGE_PATH"),
+        ("DIFFUSION_ATENTION_BACKEND", "DIFFUSION_ATTENTION_BACKEND"),
     ],
 )
 def test_a_slip_is_told_with_what_was_meant(profile_file: WriteProfile, written: str, meant: str) -> None:
     [found] = findings(profile_file(stage(written)), "OC108")
     assert (found.line, found.column, found.stage_id) == (5, 11, 0)
-    assert (found.message, found.help) == (f"vLLM has no variable `{written}`", f"Did you mean `{meant}`?")
+    assert found.message == f"neither vLLM nor vLLM-Omni has a variable `{written}`"
+    assert found.help == f"Did you mean `{meant}`?"
     assert found.fix is not None
     assert [edit.text for edit in found.fix.edits] == [meant]
     assert not found.fix.safe
 
 
-@pytest.mark.parametrize("name", [*sorted(known_variables())[:3], "VLLM_OMNI_REPLICA_ID", "VLLM_ASCEND_ENABLE_NZ"])
+@pytest.mark.parametrize("name", [*sorted(known_variables())[:3], *sorted(omni_variables()), "VLLM_ASCEND_ENABLE_NZ"])
 def test_what_is_known_or_like_nothing_known_is_left_alone(profile_file: WriteProfile, name: str) -> None:
     assert told(profile_file(stage(name)), "OC108") == []
 
 
-@pytest.mark.parametrize("name", ["MUSA_VISIBLE_DEVICES", "CUDNN_HOME", "CUDA_VISIBLE_DEVICES", "HOME"])
-def test_the_names_of_others_are_none_of_vllms(profile_file: WriteProfile, name: str) -> None:
+@pytest.mark.parametrize("name", ["MUSA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "HOME", "COSYVOICE2_TRT"])
+def test_the_names_of_others_are_left_alone(profile_file: WriteProfile, name: str) -> None:
     assert told(profile_file(stage(name)), "OC108") == []
 
 
