@@ -56,16 +56,20 @@ def placement_of(stage: StagePlan) -> Placement | None:
     return Placement(ids, per_replica, count, _split(ids, count, per_replica))
 
 
-def first_devices(stage: StagePlan) -> tuple[int, ...]:
-    """The devices of a stage's first replica; of one that names none, the first ones, which CUDA would give it.
+def named_devices(stage: StagePlan) -> tuple[int, ...]:
+    """The devices that a stage names for its first replica.
 
-    Empty where what it names does not fit its sizes (other rules say so).
+    Empty where it names none, or where what it names does not fit its sizes (other rules say so).
     """
     placement = placement_of(stage)
-    if placement is not None:
-        return placement.replicas[0] if placement.replicas else ()
-    named = stage.runtime.value("devices") is not None
-    return () if named else tuple(range(min(devices_per_replica(stage) or 0, MAX_REPLICAS)))
+    return placement.replicas[0] if placement and placement.replicas else ()
+
+
+def first_devices(stage: StagePlan) -> tuple[int, ...]:
+    """The same; of a stage that names none, the first ones, which CUDA would give it."""
+    if stage.runtime.value("devices") is not None:
+        return named_devices(stage)
+    return tuple(range(min(devices_per_replica(stage) or 0, MAX_REPLICAS)))
 
 
 def _device_ids(devices: object) -> tuple[int, ...] | None:

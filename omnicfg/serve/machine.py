@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Final
@@ -38,6 +39,14 @@ class Machine:
     def serves_on_cpu(self) -> bool:
         """Whether a server started here runs on the CPU: by vLLM's build, or for want of a device."""
         return self.vllm.cpu if self.vllm else not self.gpus
+
+    def seeing(self, numbers: Iterable[int]) -> dict[str, str]:
+        """The environment of a process that is to see these devices of a plan, in this order.
+
+        Empty where none is meant, or there, and where a server runs on the CPU: then nothing is hidden from it.
+        """
+        names = dict.fromkeys(self.visible[number] for number in numbers if number < len(self.visible))
+        return {"CUDA_VISIBLE_DEVICES": ",".join(names)} if names and not self.serves_on_cpu else {}
 
     def device(self, number: int) -> Device | None:
         """What the driver told of device ``number`` of a plan; ``None`` where it told nothing, or there is none."""

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import socket
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Final
@@ -15,7 +15,7 @@ from omnicfg.diagnostics import Diagnostic, Severity
 from omnicfg.errors import OmnicfgError
 from omnicfg.files import expanded
 from omnicfg.plan import StagePlan
-from omnicfg.resources.placement import Placement, first_devices
+from omnicfg.resources.placement import first_devices
 from omnicfg.resources.sizes import gib
 from omnicfg.serve.install_cpu import TORCH_INDEX, broken_companions
 from omnicfg.serve.machine import Machine
@@ -72,8 +72,8 @@ def plugin_problems() -> Iterator[Diagnostic]:
         )
 
 
-def device_problems(placements: Mapping[int, Placement | None], machine: Machine) -> Iterator[Diagnostic]:
-    """A device that a stage (by its id) is placed on is not there. On the CPU, devices mean nothing."""
+def device_problems(devices: Mapping[int, Sequence[int]], machine: Machine) -> Iterator[Diagnostic]:
+    """A device that a stage (by its id) names is not there. On the CPU, devices mean nothing."""
     if machine.serves_on_cpu:
         return
     if not machine.gpus:
@@ -83,8 +83,7 @@ def device_problems(placements: Mapping[int, Placement | None], machine: Machine
         )
         return
     shown = ", ".join(f"{number} ({name})" for number, name in enumerate(machine.gpus))
-    for stage_id, placement in placements.items():
-        asked = placement.replicas[0] if placement and placement.replicas else ()
+    for stage_id, asked in devices.items():
         missing = [device for device in asked if device >= len(machine.gpus)]
         if missing:
             yield problem(

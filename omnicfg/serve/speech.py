@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -106,7 +106,7 @@ def with_speech(launch: Launch, request: Request, machine: Machine, rows: Path, 
         ),
         drain_s=drain_s,
         stall_s=_FIRST_STALL_S,
-        thinker_env=_visible(_devices(plan.stages[0], machine))
+        thinker_env=machine.seeing(first_devices(plan.stages[0]))
         | {name: value for name, value in launch.env.items() if name != API_KEY_VARIABLE},
     )
     text = setup.to_json()
@@ -175,19 +175,8 @@ def _frames(plan: Plan) -> dict[str, int]:
 def _environment(stage: StagePlan, machine: Machine, before: StagePlan) -> dict[str, str]:
     """A stage's own environment and its devices, behind which stands the one whose rows it reads."""
     env = {str(name): str(value) for name, value in (stage.runtime.value("env") or {}).items()}
-    own = _devices(stage, machine)
-    return env | (_visible([*own, *_devices(before, machine)[:1]]) if own else {})
-
-
-def _visible(devices: Sequence[str]) -> dict[str, str]:
-    return {"CUDA_VISIBLE_DEVICES": ",".join(dict.fromkeys(devices))} if devices else {}
-
-
-def _devices(stage: StagePlan, machine: Machine) -> list[str]:
-    """The devices of a stage's first replica, as ``CUDA_VISIBLE_DEVICES`` calls them; none on the CPU."""
-    if machine.serves_on_cpu:
-        return []
-    return [machine.visible[device] for device in first_devices(stage) if device < len(machine.visible)]
+    own = first_devices(stage)
+    return env | (machine.seeing([*own, *first_devices(before)[:1]]) if own else {})
 
 
 def _bundled(plan: Plan, stage: StagePlan) -> Mapping[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import omnicfg
-from omnicfg.resources.placement import first_devices, is_device_number, placement_of
+from omnicfg.resources.placement import first_devices, is_device_number, named_devices, placement_of
 from tests.conftest import WriteProfile
 
 
@@ -109,19 +109,21 @@ def test_device_numbers(word: str, is_number: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "expected"),
+    ("settings", "named", "first"),
     [
-        ("devices: '3,5', tensor_parallel_size: 2", (3, 5)),
-        ("devices: '4,5', num_replicas: 2", (4,)),
-        ("max_num_seqs: 4", (0,)),  # CUDA's own choice
-        ("tensor_parallel_size: 2", (0, 1)),
-        ("devices: '0,1'", ()),
-        ("devices: '0,x'", ()),
-        ("tensor_parallel_size: 0", ()),
+        ("devices: '3,5', tensor_parallel_size: 2", (3, 5), (3, 5)),
+        ("devices: '4,5', num_replicas: 2", (4,), (4,)),
+        ("max_num_seqs: 4", (), (0,)),  # CUDA's own choice
+        ("tensor_parallel_size: 2", (), (0, 1)),
+        ("devices: '0,1'", (), ()),
+        ("devices: '0,x'", (), ()),
+        ("tensor_parallel_size: 0", (), ()),
     ],
 )
-def test_the_devices_of_the_first_replica(profile_file: WriteProfile, settings: str, expected: tuple[int, ...]) -> None:
+def test_the_devices_of_the_first_replica(
+    profile_file: WriteProfile, settings: str, named: tuple[int, ...], first: tuple[int, ...]
+) -> None:
     text = f"pipeline: qwen3_tts\nasync_chunk: false\nstages: [{{stage_id: 0, {settings}}}]\n"
     stage = omnicfg.resolve(profile_file(text)).stage(0)
     assert stage is not None
-    assert first_devices(stage) == expected
+    assert (named_devices(stage), first_devices(stage)) == (named, first)

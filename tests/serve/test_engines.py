@@ -127,6 +127,9 @@ class TestBundled:
         assert launch.env["CUDA_VISIBLE_DEVICES"] == "5"
         assert "devices count among CUDA_VISIBLE_DEVICES: 1 is 5" in launch.notices
 
+    def test_a_stage_that_names_no_device_sees_what_vllm_would(self) -> None:
+        assert "CUDA_VISIBLE_DEVICES" not in bundled.first_stage(request(), FOUR_GPUS).env
+
     @pytest.mark.parametrize(("runner", "switch"), [("v1", "0"), ("v2", "1")])
     def test_the_plans_model_runner_is_the_one_that_runs(self, runner: str, switch: str) -> None:
         launch = bundled.first_stage(request("qwen3_omni_moe", model_runner=runner), FOUR_GPUS)

@@ -73,6 +73,16 @@ def test_devices_are_counted_among_the_visible_ones(
     assert (found.visible, found.gpus) == (visible, names)
 
 
+@pytest.mark.parametrize(
+    ("numbers", "seen"), [((1,), "GPU-5f"), ((1, 0, 1), "GPU-5f,3"), ((0, 7), "3"), ((7,), None), ((), None)]
+)
+def test_a_process_sees_the_devices_of_a_plan_in_its_order(numbers: tuple[int, ...], seen: str | None) -> None:
+    expected = {} if seen is None else {"CUDA_VISIBLE_DEVICES": seen}
+    for cpu, environment in ((False, expected), (True, {})):
+        here = machine.Machine(machine.Vllm("0.32.0", cpu=cpu), None, ("NVIDIA A", "GPU-5f"), ("3", "GPU-5f"))
+        assert here.seeing(numbers) == environment
+
+
 def test_a_machine_without_the_drivers_tool_has_no_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert machine.this_machine().gpus == ()

@@ -14,7 +14,6 @@ import omnicfg
 from omnicfg.diagnostics import Diagnostic
 from omnicfg.doctor.nvidia import Device
 from omnicfg.errors import OmnicfgError
-from omnicfg.resources.placement import Placement
 from omnicfg.serve import preflight
 from omnicfg.serve.machine import Machine, Vllm
 
@@ -25,10 +24,6 @@ H200 = Machine(CUDA, None, ("NVIDIA H200", "NVIDIA H200"), ("0", "1"))
 
 def messages(problems: Iterable[Diagnostic]) -> list[str]:
     return [f"{problem.message} | {problem.help}" for problem in problems]
-
-
-def on_device(*ids: int) -> Placement:
-    return Placement(ids, len(ids), 1, (ids,))
 
 
 def test_no_problem_is_no_error() -> None:
@@ -67,23 +62,22 @@ def test_a_sound_installation_has_no_problems(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_devices_do_not_count_on_the_cpu() -> None:
-    assert messages(preflight.device_problems({0: on_device(7)}, CPU)) == []
+    assert messages(preflight.device_problems({0: (7,)}, CPU)) == []
 
 
 def test_a_device_that_is_there_is_fine() -> None:
-    assert messages(preflight.device_problems({0: on_device(0, 1)}, H200)) == []
-    assert messages(preflight.device_problems({0: None}, H200)) == []
+    assert messages(preflight.device_problems({0: (0, 1)}, H200)) == []
+    assert messages(preflight.device_problems({0: ()}, H200)) == []
 
 
 def test_a_device_that_is_missing_is_named_with_those_that_are_there() -> None:
-    [message] = messages(preflight.device_problems({0: on_device(1, 2)}, H200))
+    [message] = messages(preflight.device_problems({0: (1, 2)}, H200))
     assert "stage 0 asks for device 2; visible here: 0 (NVIDIA H200), 1 (NVIDIA H200)" in message
     assert "CUDA_VISIBLE_DEVICES" in message
 
 
 def test_each_stage_whose_device_is_missing_is_named() -> None:
-    placements = {0: on_device(0), 1: on_device(2), 2: on_device(3)}
-    later, last = preflight.device_problems(placements, H200)
+    later, last = preflight.device_problems({0: (0,), 1: (2,), 2: (3,)}, H200)
     assert later.message.startswith("stage 1 asks for device 2")
     assert last.help is not None
     assert "--set 'stages.2.devices=\"0\"'" in last.help
@@ -112,7 +106,7 @@ def test_memory_of_which_the_driver_says_nothing_is_no_problem() -> None:
 
 
 def test_a_cuda_build_without_any_device_is_told() -> None:
-    [message] = messages(preflight.device_problems({0: on_device(0)}, Machine(CUDA, None, (), ())))
+    [message] = messages(preflight.device_problems({0: (0,)}, Machine(CUDA, None, (), ())))
     assert "no NVIDIA device is visible" in message
 
 

@@ -18,7 +18,7 @@ from omnicfg.engine.spec import data_parallel_size, row_shards, rows_engine_args
 from omnicfg.engine.transport import SOCKET_PATH_LIMIT
 from omnicfg.payload import rows_of, rows_record, rows_refusals
 from omnicfg.plan import Plan, StagePlan
-from omnicfg.resources.placement import placement_of
+from omnicfg.resources.placement import named_devices
 from omnicfg.rule import effective_session_mode
 from omnicfg.serve import nodes, preflight
 from omnicfg.serve.arguments import LeftOut, StageArguments, stage_arguments
@@ -84,8 +84,8 @@ def problems(request: Request, machine: Machine) -> Iterator[Diagnostic]:
     """What this machine lacks: vLLM, a device, a compiler, the plugin."""
     yield from preflight.vllm_problems(machine)
     if machine.vllm:
-        placements = {stage.stage_id: placement_of(stage) for stage in started(request)}
-        yield from preflight.device_problems(placements, machine)
+        asked = {stage.stage_id: named_devices(stage) for stage in started(request)}
+        yield from preflight.device_problems(asked, machine)
         if not machine.serves_on_cpu:
             yield from preflight.memory_problems(started(request), machine)
         yield from preflight.compiler_problems(_first(request), machine)
@@ -278,7 +278,9 @@ def _environment(request: Request, machine: Machine, defaults: dict[str, Any]) -
         if stage.arg("kv_cache_memory_bytes") is None:
             env |= {name: value for name, value in _CPU_CACHE.items() if name not in {**os.environ, **env}}
     else:
-        env |= _device_environment(stage, machine)
+        # A stage that names no device is left what vLLM would see: it may take more of them than its sizes tell.
+        env |= {"VLLM_USE_V2_MODEL_RUNNER": str(int(bool(stage.arg("use_v2_model_runner"))))}
+        env |= machine.seeing(named_devices(stage))
     if rows_socket(request) is not None:
         env |= _plugin_environment({**os.environ, **env})
     if defaults:
@@ -296,16 +298,6 @@ def _plugin_environment(environment: Mapping[str, str]) -> dict[str, str]:
     if listed is None or preflight.PLUGIN in listed.split(","):
         return {}
     return {"VLLM_PLUGINS": ",".join([*filter(None, listed.split(",")), preflight.PLUGIN])}
-
-
-def _device_environment(stage: StagePlan, machine: Machine) -> dict[str, str]:
-    """The plan's devices, counted among those visible here, and the model runner that it asks for."""
-    env = {"VLLM_USE_V2_MODEL_RUNNER": str(int(bool(stage.arg("use_v2_model_runner"))))}
-    placement = placement_of(stage)
-    if placement and placement.replicas:
-        chosen = [machine.visible[device] for device in placement.replicas[0] if device < len(machine.visible)]
-        env["CUDA_VISIBLE_DEVICES"] = ",".join(chosen)
-    return env
 
 
 def _notices(request: Request, machine: Machine, compiled: StageArguments, defaults: dict[str, Any]) -> Iterator[str]:
@@ -341,9 +333,8 @@ def _is_worth_telling(left: LeftOut, plan: Plan, defaults: dict[str, Any]) -> bo
 
 def _mapping_notice(stage: StagePlan, machine: Machine) -> Iterator[str]:
     """Says which devices are meant where this process sees only some of them."""
-    placement = placement_of(stage)
     everything = tuple(str(number) for number in range(len(machine.visible)))
-    if placement and placement.replicas and machine.visible != everything:
-        devices = [device for device in placement.replicas[0] if device < len(machine.visible)]
+    devices = [device for device in named_devices(stage) if device < len(machine.visible)]
+    if devices and machine.visible != everything:
         pairs = [f"{device} is {machine.visible[device]}" for device in devices]
         yield f"devices count among CUDA_VISIBLE_DEVICES: {', '.join(pairs)}"
