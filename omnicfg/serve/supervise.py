@@ -133,9 +133,10 @@ def _run(
         if not signals.stopping:
             answered_s = None if answers_since is None else time.monotonic() - answers_since
             return _End(process.wait(), answered_s)
+        asked = signals.stops
         notice("stopping")
         has_requests = address is None or answers_since is not None
-        _stop(process, signals, grace_s if has_requests else UNREADY_STOP_S)
+        _stop(process, signals, asked, grace_s if has_requests else UNREADY_STOP_S)
         return None
 
 
@@ -153,11 +154,10 @@ def _until_ready(process: subprocess.Popen[bytes], address: Address, signals: _S
     return False
 
 
-def _stop(process: subprocess.Popen[bytes], signals: _Signals, grace_s: float) -> None:
-    """Asks the server to end and waits: for its end, a second signal, or the end of the grace period."""
+def _stop(process: subprocess.Popen[bytes], signals: _Signals, asked: int, grace_s: float) -> None:
+    """Asks the server to end and waits: for its end, a signal after those ``asked``, or the end of the grace period."""
     process.terminate()
     deadline = time.monotonic() + grace_s
-    asked = signals.stops
     while process.poll() is None and signals.stops == asked and time.monotonic() < deadline:
         signals.wait(min(_POLL_S, grace_s))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -15,7 +17,8 @@ def main(port: int, grace_s: float, restarts: int, behaviours: list[str]) -> int
     launch = Launch((sys.executable, str(server), str(port), *behaviours))
     address = Address("127.0.0.1", port) if "headless" not in behaviours else None
     try:
-        supervise(launch, address, _say("ready"), _say("notice"), grace_s, restarts)
+        notice = _impatient if "impatient" in behaviours else _say("notice")
+        supervise(launch, address, _say("ready"), notice, grace_s, restarts)
     except ServeError as error:
         print("error", error, flush=True)
         return 2
@@ -24,6 +27,13 @@ def main(port: int, grace_s: float, restarts: int, behaviours: list[str]) -> int
 
 def _say(kind: str) -> Say:
     return lambda text: print(kind, text, flush=True)
+
+
+def _impatient(text: str) -> None:
+    """Asks once more as soon as it is told that the server is being stopped."""
+    print("notice", text, flush=True)
+    if text == "stopping":
+        os.kill(os.getpid(), signal.SIGINT)
 
 
 if __name__ == "__main__":

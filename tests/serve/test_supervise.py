@@ -152,6 +152,13 @@ def test_a_second_signal_does_not_wait_for_the_grace_period(start: Start) -> Non
     assert is_gone(server.helper())
 
 
+def test_a_second_signal_counts_from_the_moment_that_the_first_was_answered(start: Start) -> None:
+    server = start("stubborn", "impatient", grace_s=600)
+    server.wait_for("^ready")
+    assert server.stop() == 0
+    assert is_gone(server.helper())
+
+
 def test_processes_that_the_server_leaves_behind_are_killed(start: Start) -> None:
     server = start("stubborn-helper")
     server.wait_for("^ready")
