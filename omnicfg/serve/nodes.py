@@ -33,8 +33,7 @@ def refusals(stage: StagePlan, headless: bool) -> Iterator[Diagnostic]:
         yield problem("`nnodes` is for the backend mp; ray knows its nodes itself", "Leave `nnodes` out, or ray.")
     if rank >= nodes:
         yield problem(f"`node_rank: {rank}` of {nodes} node(s)", "Ranks begin at 0; `nnodes` says how many there are.")
-    answers = rank == 0 and not _number(stage, "data_parallel_start_rank", 0)
-    if headless and answers:
+    if headless and number(stage) == 0:
         yield problem(
             "`--headless` is for nodes that answer nobody, and this is the one that answers",
             "Leave it out, or set `node_rank` or `data_parallel_start_rank` for another node.",
@@ -73,6 +72,11 @@ def replicas_here(stage: StagePlan, replicas: int) -> range:
     here = _number(stage, "data_parallel_size_local", max(1, replicas // nodes))
     start = _number(stage, "data_parallel_start_rank", rank * replicas // nodes)
     return range(start, min(start + here, replicas))
+
+
+def number(stage: StagePlan) -> int:
+    """What tells this node from the others of its engine; the one that answers is 0."""
+    return _number(stage, "node_rank", 0) or _number(stage, "data_parallel_start_rank", 0)
 
 
 def _number(stage: StagePlan, name: str, default: int) -> int:

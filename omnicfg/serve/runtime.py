@@ -8,6 +8,7 @@ import os
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -15,6 +16,9 @@ from typing import Final
 from omnicfg.errors import ServeError
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+_REMOVAL_S: Final = 2.0
+"""How long the watcher of a server that was killed may be at removing its directory."""
+_POLL_S: Final = 0.05
 
 
 def runtime_directory(name: str) -> Path:
@@ -33,7 +37,8 @@ def runtime_directory(name: str) -> Path:
 def private(directory: Path) -> Iterator[None]:
     """``directory`` and its parent exist, closed to everybody else; ``directory`` is removed at the end.
 
-    Raises :class:`ServeError` where somebody else owns one of them, or might enter it.
+    Raises :class:`ServeError` where somebody else owns one of them, or might enter it, and where a server uses
+    ``directory`` already: two would take each other's sockets away.
     """
     _make(directory.parent)
     lock = _locked(directory)
@@ -45,7 +50,7 @@ def private(directory: Path) -> Iterator[None]:
 
 
 def remove_unused(directory: Path) -> None:
-    """Removes a directory that :func:`private` made, unless a living process still uses it, or uses it again."""
+    """Removes a directory that :func:`private` made, unless a living process uses it again."""
     with contextlib.suppress(OSError):
         lock = os.open(directory, _DIRECTORY)
         try:
@@ -57,14 +62,28 @@ def remove_unused(directory: Path) -> None:
 
 def _locked(directory: Path) -> int:
     """A descriptor whose lock says that the directory is used, for as long as it is open."""
-    while True:
+    deadline = time.monotonic() + _REMOVAL_S
+    while time.monotonic() < deadline:
         _make(directory)
         with contextlib.suppress(FileNotFoundError):  # removed again as one that nobody used
             lock = os.open(directory, _DIRECTORY)
-            fcntl.flock(lock, fcntl.LOCK_SH)
-            if directory.exists() and os.path.samestat(os.fstat(lock), directory.lstat()):
+            if _is_ours(lock, directory):
                 return lock
             os.close(lock)
+        time.sleep(_POLL_S)
+    raise ServeError(
+        f"{directory} is in use: a server of yours has this address, or is about to have it",
+        "Stop that one, or choose another `--port`.",
+    )
+
+
+def _is_ours(lock: int, directory: Path) -> bool:
+    """Whether the lock could be had, of the directory that has the name by now."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return directory.exists() and os.path.samestat(os.fstat(lock), directory.lstat())
 
 
 def _make(folder: Path) -> None:

@@ -76,9 +76,11 @@ def test_a_node_that_answers_nobody_runs_vllms_headless_engine() -> None:
 def test_every_nodes_replicas_offer_their_own_rows(tmp_path: Path) -> None:
     answering = bundled.first_stage(request(**REPLICAS, devices="0,1"), GPUS)
     other = bundled.first_stage(request(headless=True, **REPLICAS, data_parallel_start_rank=2, devices="0,1"), GPUS)
-    socket = tmp_path / "omnicfg/127.0.0.1-8091/rows.sock"
-    assert any(text.endswith(f"at {socket}.0, {socket}.1") for text in answering.notices)
-    assert any(text.endswith(f"at {socket}.2, {socket}.3") for text in other.notices)
+    for launch, name, ranks in ((answering, "8091", (0, 1)), (other, "8091-node2", (2, 3))):
+        folder = tmp_path / f"omnicfg/127.0.0.1-{name}"
+        assert launch.directory == folder, "nodes on one machine have one each"
+        sockets = ", ".join(f"{folder}/rows.sock.{rank}" for rank in ranks)
+        assert any(text.endswith(f"at {sockets}") for text in launch.notices)
 
 
 @pytest.mark.parametrize(

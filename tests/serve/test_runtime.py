@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -32,6 +35,31 @@ def test_it_is_gone_after_a_failure_too(directory: Path) -> None:
     with pytest.raises(ServeError, match="died"):
         fail()
     assert not directory.exists()
+
+
+def test_a_second_server_does_not_take_the_sockets_of_the_first_away(directory: Path) -> None:
+    with private(directory):
+        (directory / "rows.sock").touch()
+        with pytest.raises(ServeError, match="is in use: a server of yours has this address"), private(directory):
+            pass
+        assert (directory / "rows.sock").exists()
+
+
+def test_what_a_watcher_is_removing_is_waited_for(directory: Path) -> None:
+    directory.mkdir(parents=True, mode=0o700)
+    directory.parent.chmod(0o700)
+    lock = os.open(directory, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+
+    def remove() -> None:
+        directory.rmdir()
+        os.close(lock)
+
+    removal = threading.Timer(0.2, remove)
+    removal.start()
+    with private(directory):
+        assert directory.exists()
+    removal.join()
 
 
 @pytest.mark.parametrize("where", ["", "relative", "/no/such/dir"])

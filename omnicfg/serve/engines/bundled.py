@@ -173,7 +173,9 @@ def rows_socket(request: Request) -> Path | None:
 
 
 def _directory(request: Request) -> Path:
-    return runtime_directory(f"{request.host}-{request.port}")
+    """By the address; nodes that answer nobody may run on the machine of the one that does."""
+    node = f"-node{nodes.number(_first(request))}" if request.headless else ""
+    return runtime_directory(f"{request.host}-{request.port}{node}")
 
 
 def _rows_problems(request: Request) -> Iterator[Diagnostic]:
