@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from omnicfg.engine.front.chat import error_body
+from omnicfg.engine.front.chat import BODY_MOST, body_too_long, error_body
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -14,12 +14,16 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
-async def whole(receive: Receive, most: int | None = None) -> list[Message] | None:
-    """A request's messages, up to the end of its body or to the client's leaving; ``None`` for a body of more bytes."""
+async def whole(receive: Receive, send: Send) -> list[Message] | None:
+    """A request's messages, up to the end of its body or to the client's leaving.
+
+    ``None`` where the body has more than :data:`BODY_MOST` bytes; it has been refused then.
+    """
     messages, size = [await receive()], 0
     while messages[-1]["type"] == "http.request":
         size += len(messages[-1].get("body", b""))
-        if most is not None and size > most:
+        if size > BODY_MOST:
+            await refuse(send, 413, body_too_long(), "messages")
             return None
         if not messages[-1].get("more_body"):
             break

@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from omnicfg.engine.front.chat import BODY_MOST, body_too_long
 from omnicfg.serve.asgi import App, Message, Receive, Send, again, body_of, refuse, whole
 
 VARIABLE: Final = "OMNICFG_MEDIA_SOURCES"
@@ -82,10 +81,10 @@ class MediaSources:
         if scope["type"] != "http" or scope["method"] != "POST":
             await self.app(scope, receive, send)
             return
-        messages = await whole(receive, BODY_MOST)
+        messages = await whole(receive, send)
         if messages is None:
-            await refuse(send, 413, body_too_long(), "messages")
-        elif (wrong := self._wrong(body_of(messages))) is not None:
+            return
+        if (wrong := self._wrong(body_of(messages))) is not None:
             await refuse(send, 400, wrong, "messages")
         else:
             await self.app(scope, again(messages, receive), send)

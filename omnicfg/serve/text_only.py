@@ -28,7 +28,9 @@ class TextOnly:
         if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != _PATH:
             await self.app(scope, receive, send)
             return
-        messages = await whole(receive) or []
+        messages = await whole(receive, send)
+        if messages is None:
+            return
         if _asks(body_of(messages)):
             await refuse(send, 400, f"this server does not answer in speech: {self.reason}", "modalities")
         else:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from omnicfg.serve import media_sources
+from omnicfg.serve import asgi, media_sources
 from omnicfg.serve.media_sources import NOBODY, Allowed, MediaSources
 from tests.serve.echo import answer_of
 
@@ -108,7 +108,7 @@ def test_everything_else_reaches_the_server_as_it_came(body: Any) -> None:
 
 
 def test_a_body_beyond_what_fits_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(media_sources, "BODY_MOST", 1000)
+    monkeypatch.setattr(asgi, "BODY_MOST", 1000)
     start, body = answer(b"x" * 1001)
     assert start["status"] == 413
     assert "send smaller pictures" in json.loads(body["body"])["error"]["message"]

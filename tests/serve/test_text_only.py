@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from omnicfg.serve import asgi
 from omnicfg.serve.text_only import TextOnly
 from tests.serve.echo import answer_of
 
@@ -32,6 +33,12 @@ def test_speech_is_refused_with_the_reason() -> None:
 def test_everything_else_reaches_the_server_as_it_came(body: bytes) -> None:
     [message] = answer(body, pieces=2)
     assert message["body"] == body
+
+
+def test_a_body_beyond_what_fits_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asgi, "BODY_MOST", 1000)
+    start, _ = answer(b"x" * 1001, pieces=3)
+    assert start["status"] == 413
 
 
 def test_other_paths_are_not_looked_at() -> None:
