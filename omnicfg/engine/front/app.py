@@ -104,8 +104,8 @@ class Front:
     def _may_ask(self, scope: Message) -> bool:
         if self._api_key is None:
             return True
-        given = dict(scope["headers"]).get(b"authorization", b"")
-        return secrets.compare_digest(given, f"Bearer {self._api_key}".encode())
+        scheme, _, key = dict(scope["headers"]).get(b"authorization", b"").partition(b" ")
+        return scheme.lower() == b"bearer" and secrets.compare_digest(key, self._api_key.encode())
 
     # ---------------------------------------------------------------------------------------------------- what is ours
 
