@@ -83,12 +83,17 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def take_place(
-    target: Path, text: str, *, suffix: str = "", prove: Callable[[Path], None] = lambda _draft: None
+    target: Path,
+    text: str,
+    *,
+    suffix: str = "",
+    prove: Callable[[Path], None] = lambda _draft: None,
+    mode: int | None = None,
 ) -> None:
     """Write ``text`` beside ``target``, ``prove`` it there, and only then let it take its place and permissions.
 
-    The draft's name ends with ``suffix``. It goes again where anything fails, or a signal asks to stop. Raises
-    :class:`OSError`.
+    The draft's name ends with ``suffix``. It goes again where anything fails, or a signal asks to stop. ``mode`` are
+    permissions instead of the target's. Raises :class:`OSError`.
     """
     from omnicfg.interrupt import interruptible
 
@@ -100,7 +105,7 @@ def take_place(
                 stream.write(text)
                 stream.flush()
                 os.fsync(stream.fileno())
-            draft.chmod(mode_of(target))
+            draft.chmod(mode_of(target) if mode is None else mode)
             prove(draft)
             draft.replace(target)
         finally:

@@ -77,7 +77,7 @@ class PayloadRows:
         of transformers' hidden states is the one behind the final norm, whatever its number.
         """
         listed = record.get("layers", [])
-        told = _setting(hf_config, record["layers_from"]) if "layers_from" in record else None
+        told = setting(hf_config, record["layers_from"]) if "layers_from" in record else None
         if told is not None:
             listed = told if isinstance(told, list) else [told]
         if not isinstance(listed, list) or any(type(layer) is not int and layer != FINAL for layer in listed):
@@ -329,7 +329,8 @@ def _architectures(hf_config: Mapping[str, Any], engine_args: Mapping[str, Any])
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
-def _setting(config: Mapping[str, Any], dotted_name: str) -> Any:
+def setting(config: Mapping[str, Any], dotted_name: str) -> Any:
+    """What a ``config.json`` has at a dotted place; ``None`` where it has none."""
     value: Any = config
     for step in dotted_name.split("."):
         value = value.get(step) if isinstance(value, Mapping) else None

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from omnicfg.cache import WRITABLE_CACHE
 from omnicfg.errors import ServeError
+from omnicfg.files import take_place
 from omnicfg.plan import Plan
 from omnicfg.secrets import redacted
 
@@ -57,11 +58,15 @@ class Launch:
         return {**os.environ, **self.env}
 
     def write_files(self) -> None:
-        """Writes the files that the command names. Raises :class:`ServeError` where they cannot be written."""
+        """Writes the files that the command names, for this user alone: a profile's credentials may be in them.
+
+        A server that is reading one of them at the moment has the whole of it. Raises :class:`ServeError` where they
+        cannot be written.
+        """
         for path, text in self.files.items():
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text, encoding="utf-8")
+                take_place(path, text, mode=0o600)
             except OSError as error:
                 raise ServeError(f"`{path}` cannot be written: {error.strerror}", WRITABLE_CACHE) from error
 

@@ -88,7 +88,7 @@ def _visible(count: int) -> tuple[str, ...]:
         return tuple(str(number) for number in range(count))
     visible: list[str] = []
     for device in (word.strip() for word in restriction.split(",")):
-        if not device or (device.lstrip("-").isdecimal() and not 0 <= int(device) < count):
+        if not device or (device.removeprefix("-").isdecimal() and not 0 <= int(device) < count):
             break
         visible.append(device)
     return tuple(visible)

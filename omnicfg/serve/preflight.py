@@ -24,6 +24,7 @@ SERVED_VLLM: Final = "0.32.0"
 PLUGIN: Final = "omnicfg"
 """The name of the engine's entry point in the group ``vllm.general_plugins``."""
 INSTALL_CPU: Final = "python -m omnicfg.serve.install_cpu"
+_HOST_HELP: Final = "`--host` takes an address of this machine; 0.0.0.0 means all of them."
 _HUB_ID: Final = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
 
@@ -128,6 +129,8 @@ def port_problems(host: str, port: int) -> Iterator[Diagnostic]:
     """The address cannot be listened on."""
     try:
         _listen_once(host, port)
+    except UnicodeError:  # before the resolver is asked
+        yield problem(f"`{host}` is no name that a machine can have", _HOST_HELP)
     except OSError as error:
         yield problem(f"{host}:{port} cannot be listened on: {error.strerror or error}", _port_help(error))
 
@@ -148,7 +151,7 @@ def _listen_once(host: str, port: int) -> int:
 
 def _port_help(error: OSError) -> str:
     if isinstance(error, socket.gaierror):
-        return "`--host` takes an address of this machine; 0.0.0.0 means all of them."
+        return _HOST_HELP
     return "Stop what listens there, or choose another with `--port` (0 takes a free one)."
 
 

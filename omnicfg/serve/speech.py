@@ -18,6 +18,7 @@ from omnicfg.cache import user_cache
 from omnicfg.catalog.capabilities import stage_record
 from omnicfg.engine.front.setup import Setup
 from omnicfg.engine.memory import model_dtype
+from omnicfg.engine.spec import setting
 from omnicfg.engine.stages import DEFAULT_CHUNK, StageOptions
 from omnicfg.engine.worker import Job
 from omnicfg.payload import remote_edges
@@ -73,9 +74,9 @@ def _reasons(request: Request) -> Iterator[str]:
         yield f"{edge.why}; for several hosts use --engine vllm-omni"
     if not Path(request.model).is_dir() and request.config is None:
         yield f"the stages behind the first read their weights from a directory, and `{request.model}` is none"
-    voices = _bundled(plan, plan.stages[1]).get("voices")
-    if voices and request.config is not None and not _at(request.config, voices):
-        yield f"the config.json of `{request.model}` has no {voices}: it is the first stage's part of a model"
+    place = _bundled(plan, plan.stages[1]).get("voices")
+    if place and request.config is not None and not _voices(request, place):
+        yield f"the config.json of `{request.model}` has no {place}: it is the first stage's part of a model"
     if (plan.stages[0].arg("data_parallel_size") or 1) > 1:
         yield "the first stage has several replicas, and later stages read the rows of one"
 
@@ -91,7 +92,7 @@ def with_speech(launch: Launch, request: Request, machine: Machine, rows: Path, 
     plan, directory = request.plan, rows.parent
     jobs = tuple(_jobs(request, machine, rows))
     last = _bundled(plan, plan.stages[1])
-    voices = _at(request.config or {}, last["voices"])
+    voices = _voices(request, last["voices"])
     setup = Setup(
         host=request.host,
         port=request.port,
@@ -190,8 +191,7 @@ def _record(plan: Plan, stage: StagePlan, machine: Machine) -> Mapping[str, Any]
     return found if machine.serves_on_cpu else {**found, **found.get("on_cuda", {})}
 
 
-def _at(config: Mapping[str, Any], place: str) -> Mapping[str, Any]:
-    found: Any = config
-    for step in place.split("."):
-        found = found.get(step) if isinstance(found, Mapping) else None
+def _voices(request: Request, place: str) -> Mapping[str, Any]:
+    """The voices of a model by name, which its ``config.json`` has at that place; none where it has nothing there."""
+    found = setting(request.config or {}, place)
     return found if isinstance(found, Mapping) else {}

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from omnicfg.cache import user_cache
 from omnicfg.catalog.capabilities import stage_record
-from omnicfg.engine.spec import WEIGHTS_KEY
+from omnicfg.engine.spec import WEIGHTS_KEY, setting
 from omnicfg.serve.install_cpu import installed_version
 from omnicfg.serve.launch import Request
 from omnicfg.serve.machine import Machine
@@ -62,8 +62,8 @@ def text_part(request: Request, machine: Machine) -> TextPart | None:
     part: Mapping[str, Any] | None = record.get("bundled", {}).get("text_part")
     if part is None or request.config is None:
         return None
-    config = _at(request.config, part["config"])
-    if config is None:
+    config = setting(request.config, part["config"])
+    if not isinstance(config, Mapping):
         return None
     reason = _reason(request, machine)
     return None if reason is None else TextPart(_config(config, part), part["weights"], reason)
@@ -75,14 +75,6 @@ def _reason(request: Request, machine: Machine) -> str | None:
     if _has_no_processors(Path(request.model)):
         return f"`{request.model}` has no processors for pictures and sounds ({' or '.join(_PROCESSORS)})"
     return None
-
-
-def _at(config: Mapping[str, Any], place: str) -> Mapping[str, Any] | None:
-    """The part of a configuration at a dotted place; ``None`` where it has no such part."""
-    found: Any = config
-    for step in place.split("."):
-        found = found.get(step) if isinstance(found, Mapping) else None
-    return found if isinstance(found, Mapping) else None
 
 
 def _has_no_processors(model: Path) -> bool:

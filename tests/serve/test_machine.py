@@ -59,6 +59,7 @@ def test_without_vllm_the_devices_tell_what_a_server_would_run_on(versions: dict
         ("GPU-5f", ("GPU-5f",), ("GPU-5f",)),
         ("0,7,1", ("0",), ("NVIDIA A",)),
         ("0,-1,1", ("0",), ("NVIDIA A",)),
+        ("0,--1", ("0", "--1"), ("NVIDIA A", "--1")),
         ("", (), ()),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterable
 from dataclasses import replace
@@ -149,6 +150,12 @@ def test_a_port_in_use_is_told() -> None:
 def test_an_address_of_another_machine_is_told(host: str) -> None:
     [message] = messages(preflight.port_problems(host, 0))
     assert f"{host}:0 cannot be listened on" in message
+
+
+@pytest.mark.parametrize("host", ["a..b", os.fsdecode(b"caf\xe9")])
+def test_what_no_machine_can_be_called_is_told(host: str) -> None:
+    [message] = messages(preflight.port_problems(host, 0))
+    assert message.startswith(f"`{host}` is no name that a machine can have | `--host` takes an address")
 
 
 def test_a_directory_with_a_config_is_a_model(tmp_path: Path) -> None:
