@@ -179,12 +179,19 @@ class Code2Wav:
         return [chunk for chunk in chunks if len(chunk.rows)]
 
     def _compute(
-        self, codes: torch.Tensor, done: torch.Tensor, past: torch.Tensor, context: torch.Tensor | None
+        self,
+        codes: torch.Tensor,
+        done: torch.Tensor,
+        past: torch.Tensor,
+        context: torch.Tensor | None,
+        *,
+        eager: bool = False,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """What the convolutions see, the keys and values to be kept, and the waves."""
-        hidden, kept = self._transform([codes, done, past])
+        """What the convolutions see, the keys and values to be kept, and the waves; ``eager`` takes no graphs."""
+        transform, convolve = (self._transformed, self._convolved) if eager else (self._transform, self._convolve)
+        hidden, kept = transform([codes, done, past])
         seen = hidden if context is None else torch.cat((context, hidden), 1)
-        (waves,) = self._convolve([seen])
+        (waves,) = convolve([seen])
         return seen, kept, waves
 
     @torch.inference_mode()
@@ -215,13 +222,9 @@ class Code2Wav:
         codes = torch.zeros((size, self._codebooks, length), dtype=torch.int64, device=self._device)
         done = torch.full((size,), back, device=self._device)
         past = torch.stack([self._past(_Voice(""))] * size)
-        if eager:
-            hidden, _ = self._transformed([codes, done, past])
-            self._convolved([torch.cat((hidden[:, :1].expand(-1, back, -1), hidden), 1)])
-        else:
-            width = self._module.config.hidden_size
-            before = torch.zeros((size, back, width), dtype=self._dtype, device=self._device) if back else None
-            self._compute(codes, done, past, before)
+        width = self._module.config.hidden_size
+        before = torch.zeros((size, back, width), dtype=self._dtype, device=self._device) if back else None
+        self._compute(codes, done, past, before, eager=eager)
 
     def _bucket(self, requests: int) -> int:
         """The batch that is computed for so many requests: a graph has one size."""

@@ -116,6 +116,31 @@ def test_the_sizes_that_are_captured_beforehand_are_those_that_are_computed(
     assert seen <= convolved
 
 
+def test_the_memory_that_is_measured_is_that_of_the_step_which_is_captured(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executor: Any = make("code2wav", options(model, "code2wav"))
+    shapes: dict[str, list[Any]] = {}
+
+    def watch(name: str) -> None:
+        compute = getattr(executor, name)
+
+        def watched(inputs: list[Any]) -> Any:
+            shapes.setdefault(name, []).append([one.shape for one in inputs])
+            return compute(inputs)
+
+        monkeypatch.setattr(executor, name, watched)
+
+    for name in ("_transform", "_convolve", "_transformed", "_convolved"):
+        watch(name)
+    for back in (0, 4):
+        executor._rehearse(2, 10, back)
+        executor._rehearse(2, 10, back, eager=True)
+    assert len(shapes["_transformed"]) == 2
+    assert shapes["_transform"] == shapes["_transformed"]
+    assert shapes["_convolve"] == shapes["_convolved"]
+
+
 def test_no_more_are_computed_at_once_than_there_is_memory_for(model: Path, codes: list[Any], waves: list[Any]) -> None:
     executor: Any = make("code2wav", options(model, "code2wav", first_chunk=4, chunk=10))
     executor._most = 2
