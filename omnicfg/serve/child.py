@@ -56,7 +56,8 @@ def child(
                 process.kill()
             process.wait()
             clear_session(process.pid)
-            _tell(watcher, DONE)
+            with contextlib.suppress(BrokenPipeError):  # it has been killed itself
+                _tell(watcher, DONE)
 
 
 @contextlib.contextmanager

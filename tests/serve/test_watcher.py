@@ -120,6 +120,18 @@ def _reads(pid: int, writer: int) -> bool:
         return False
 
 
+def test_a_watcher_that_was_killed_itself_is_no_trouble_at_the_end() -> None:
+    before = set(Path("/proc/self/fd").iterdir())
+    with child(SLEEPER, grace_s=0) as process:
+        writers = [int(descriptor.name) for descriptor in set(Path("/proc/self/fd").iterdir()) - before]
+        watchers = {one.pid for one in living() if any(_reads(one.pid, writer) for writer in writers)}
+        for watcher in watchers:
+            os.kill(watcher, signal.SIGKILL)
+        assert all(map(is_gone, watchers))
+    assert watchers
+    assert session_members(process.pid) == []
+
+
 def test_shared_memory_of_killed_processes_is_given_back() -> None:
     """A process that ignores stop signals, as one does that hangs, while its tracker could do its work."""
     stubborn = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n{HOLDER}"
