@@ -59,7 +59,7 @@ def stage_arguments(stage: Mapping[str, Any], known: Mapping[str, Mapping[str, A
         if reason:
             left_out.append(LeftOut(name, value, reason))
         else:
-            arguments += argument(known[name]["flags"], value)
+            arguments += argument(known[name]["flags"], value, known[name].get("cli"))
     sampling = stage["extras"].get("default_sampling_params") or {}
     defaults = {name: value for name, value in sampling.items() if name in SAMPLING_KEYS and value is not None}
     if defaults:
@@ -79,16 +79,19 @@ def _reason_to_leave_out(name: str, value: Any, known: Mapping[str, Mapping[str,
         return f"vLLM {version} has no argument for it"
     if value is None:
         return "null: vLLM's own default applies"
+    if isinstance(value, list | tuple) and not value:
+        return "an empty list, which no argument can say: vLLM's own default applies"
     if isinstance(value, str) and value.startswith("vllm_omni."):
         return "names a class of vLLM-Omni"
     return None
 
 
-def argument(flags: list[str], value: Any) -> list[str]:
+def argument(flags: list[str], value: Any, cli: str | None = "list") -> list[str]:
     """One value as command-line words: ``--x 1``, ``--x``, ``--no-x``, ``--x '{"a": 1}'``, ``--x a b``.
 
-    A value that begins with a dash is joined by ``=`` so that it is not taken for a flag. ``False`` yields
-    nothing where there is no negative flag.
+    ``cli`` is how vLLM's parser reads it: a list that it does not read as words, it splits at commas. A value that
+    begins with a dash is joined by ``=`` so that it is not taken for a flag. ``False`` yields nothing where there is
+    no negative flag.
     """
     positive = next(flag for flag in flags if flag.startswith("--") and not flag.startswith("--no-"))
     if value is True:
@@ -97,7 +100,8 @@ def argument(flags: list[str], value: Any) -> list[str]:
         negative = f"--no-{positive.removeprefix('--')}"
         return [negative] if negative in flags else []
     if isinstance(value, list | tuple):
-        return [positive, *(_word(item) for item in value)]
+        words = [_word(item) for item in value]
+        return [positive, *(words if cli == "list" else [",".join(words)])]
     word = _word(value)
     return [f"{positive}={word}"] if word.startswith("-") else [positive, word]
 

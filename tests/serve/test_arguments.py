@@ -48,6 +48,11 @@ def test_one_value(flags: list[str], value: Any, words: list[str]) -> None:
     assert argument(flags, value) == words
 
 
+def test_a_list_that_vllm_splits_at_commas_is_one_word() -> None:
+    known = engine_args("0.32.0")
+    assert stage_arguments(stage(device_ids=[2, "GPU-5f"]), known, "0.32.0").arguments == ("--device-ids", "2,GPU-5f")
+
+
 def test_arguments_keep_the_plans_order_and_sampling_defaults_come_last() -> None:
     compiled = stage_arguments(stage({"temperature": 0.0}, enforce_eager=True, max_num_seqs=8), KNOWN, "1.0")
     assert compiled.arguments == (
@@ -70,7 +75,11 @@ def test_what_vllm_does_not_know_is_left_out_and_listed() -> None:
 
 @pytest.mark.parametrize(
     ("value", "reason"),
-    [(None, "null: vLLM's own default applies"), ("vllm_omni.core.X", "names a class of vLLM-Omni")],
+    [
+        (None, "null: vLLM's own default applies"),
+        ([], "an empty list, which no argument can say: vLLM's own default applies"),
+        ("vllm_omni.core.X", "names a class of vLLM-Omni"),
+    ],
 )
 def test_a_value_that_is_not_for_vllm_is_left_out(value: Any, reason: str) -> None:
     compiled = stage_arguments(stage(scheduler_cls=value), KNOWN, "1.0")
