@@ -91,8 +91,8 @@ def with_speech(launch: Launch, request: Request, machine: Machine, rows: Path, 
     """The front, which starts ``launch`` (vLLM at :func:`thinker_socket`) and the other stages."""
     plan, directory = request.plan, rows.parent
     jobs = tuple(_jobs(request, machine, rows))
-    last = _bundled(plan, plan.stages[1])
-    voices = _voices(request, last["voices"])
+    talker = _bundled(plan, plan.stages[1])
+    voices = _voices(request, talker["voices"])
     setup = Setup(
         host=request.host,
         port=request.port,
@@ -101,7 +101,7 @@ def with_speech(launch: Launch, request: Request, machine: Machine, rows: Path, 
         control=str(directory / "control.sock"),
         jobs=jobs,
         voices=tuple(voices),
-        default_voice=last["default_voice"] if last["default_voice"] in voices else next(iter(voices), ""),
+        default_voice=talker["default_voice"] if talker["default_voice"] in voices else next(iter(voices), ""),
         environments=tuple(
             _environment(stage, machine, before) for before, stage in zip(plan.stages, plan.stages[1:], strict=False)
         ),

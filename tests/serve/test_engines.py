@@ -238,11 +238,12 @@ class TestRows:
 
     def test_what_cannot_be_kept_is_refused_in_the_words_of_the_rule(self) -> None:
         asked = request("qwen3_omni_moe", config={**QWEN3, "sliding_window": 4096, "thinker_config": None})
-        [refusal] = refusals(asked)
-        assert refusal.startswith(
+        [refusal] = bundled.refusals(asked)
+        assert refusal.message.startswith(
             "a later stage reads hidden states of stage 0 (thinker), which the bundled engine cannot keep here: "
             "the model has sliding-window layers"
         )
+        assert "serve with vLLM-Omni (`--engine vllm-omni`)" in str(refusal.help)
 
     def test_a_model_whose_config_cannot_be_had_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("HF_HUB_OFFLINE", "0")

@@ -189,7 +189,7 @@ def _rows_problems(request: Request) -> Iterator[Diagnostic]:
             "Download the model and name its directory with `--model`.",
         )
     for refusal in rows_refusals(request.plan, request.config):
-        yield problem(refusal.why)
+        yield problem(refusal.why, "Change that, or serve with vLLM-Omni (`--engine vllm-omni`).")
     last = row_shards(request.config or {}, plain(_first(request).engine_args)) - 1
     paths = [shard_path(path, last) for path in _rows_sockets(request, socket)]
     too_long = [path for path in paths if len(os.fsencode(path)) > SOCKET_PATH_LIMIT]
