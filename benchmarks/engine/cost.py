@@ -1,7 +1,7 @@
 """Part two, on a GPU: what payload rows cost at the dimensions of Qwen3-Omni-30B-A3B's Thinker, through the OpenAI
 server.
 
-    python -m benchmarks.engine.cost OUT PAIR [--load NAME] [--blocks N] [--repetitions 3] [--seconds 570]
+    python -m benchmarks.engine.cost OUT PAIR [--load NAME] [--blocks N] [--runner v1] [--repetitions 3] [--seconds 570]
 
 Arms: ``off`` plain vLLM with its prefix cache off, ``plain`` with it on, ``rows`` ours with every request's rows
 delivered to a consumer process, ``text`` ours without anybody asking for rows. A PAIR is two servers that share one
@@ -22,16 +22,13 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from benchmarks.engine.servers import Server
 from benchmarks.engine.support import Budget, Results, engine_environment
 from omnicfg.bench.consumer import Consumer
 from omnicfg.engine.memory import estimate
 from omnicfg.engine.spec import PayloadRows, request_flag, rows_engine_args
-
-if TYPE_CHECKING:
-    pass
 
 LAYER_24 = PayloadRows((24,), final=False)
 VOCABULARY = 152_064
@@ -100,6 +97,9 @@ LOADS = {
         Load("P1024_h0_c64", 0, 1024, 8, 512),
         Load("P4096_h0_c64", 0, 4096, 8, 128),
         Load("DEC100_c64", 0, 100, 100, 256),
+        Load("P1024_h0_c1", 0, 1024, 8, 64, 1),
+        Load("P4096_h0_c1", 0, 4096, 8, 32, 1),
+        Load("DEC100_c32", 0, 100, 100, 128, 32),
     ],
     "plain": [
         Load("P4096_h94_c64", 3856, 240, 8, 768),
@@ -120,11 +120,12 @@ def main() -> int:
     parser.add_argument(
         "--blocks", type=int, help="KV blocks of either server: takes the rows' capacity out of the ratios"
     )
+    parser.add_argument("--runner", choices=sorted(_RUNNERS), default="v2", help="vLLM's model runner")
     parser.add_argument("--tiny", action="store_true", help="a tiny model on the CPU: to try the script out")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     results, budget = Results(options.out), Budget(options.seconds)
-    bench = Bench(options.pair, results, budget, options.tiny, options.load, options.blocks)
+    bench = Bench(options.pair, results, budget, options.tiny, options.load, options.blocks, options.runner)
     try:
         bench.run(options.repetitions)
     finally:
@@ -136,8 +137,16 @@ class Bench:
     """A pair of servers and the measurements on them."""
 
     def __init__(
-        self, pair: str, results: Results, budget: Budget, tiny: bool, loads: list[str] | None, blocks: int | None
+        self,
+        pair: str,
+        results: Results,
+        budget: Budget,
+        tiny: bool,
+        loads: list[str] | None,
+        blocks: int | None,
+        runner: str,
     ) -> None:
+        self._runner = runner
         self._pair, self._results, self._budget, self._tiny, self._blocks = pair, results, budget, tiny, blocks
         chosen = [load for load in LOADS[pair] if loads is None or load.name in loads]
         self._loads = [load.tiny() if tiny else load for load in chosen]
@@ -147,7 +156,7 @@ class Bench:
 
     def run(self, repetitions: int) -> None:
         """Start both servers, warm them up, then go through the arms in turn, load by load."""
-        environment = server_environment(self._results.folder)
+        environment = server_environment(self._results.folder) | {"VLLM_USE_V2_MODEL_RUNNER": _RUNNERS[self._runner]}
         folder = self._results.folder
         arguments, hf_config = self._model_arguments()
         cache = OFF if self._pair == "off" else ON
@@ -191,13 +200,14 @@ class Bench:
         asyncio.run(closed_loop(server.url, [first], 1))
         if arm == "rows":
             take(consumer, taken, 1)
-        before = server.metrics()
+        before, cpu = server.metrics(), server.cpu_seconds()
         began = time.perf_counter()
         asyncio.run(closed_loop(server.url, bodies, load.concurrency))
         answered = time.perf_counter() - began
         if arm == "rows":
             delivered = take(consumer, taken, 1 + len(bodies))
         seconds = time.perf_counter() - began
+        cpu = server.cpu_seconds() - cpu
         after = server.metrics()
         counted = {
             name: round(after.get(f"{full}_total", 0.0) - before.get(f"{full}_total", 0.0), 3)
@@ -207,6 +217,7 @@ class Bench:
             "requests_per_second": round(len(bodies) / seconds, 3),
             "seconds": round(seconds, 3),
             "seconds_to_last_answer": round(answered, 3),
+            "cpu_ms_per_request": round(1000 * cpu / len(bodies), 2),
             **counted,
             **{_DELIVERED[name]: count for name, count in delivered.items()},
         }
@@ -241,17 +252,17 @@ class Bench:
         return [*COMMON, "--model", str(model), *more], hf_config
 
     def table(self) -> str:
-        """Requests per second of every arm, and its ratio to the pair's first arm: median, and range of the pairs."""
-        lines = [f"pair {self._pair}: req/s (median), ratio to {self._pair} (range over repetitions)"]
+        """Requests per second of every arm, and its ratio to the pair's first arm: median, and range of the pairs; the
+        same of the time that a request takes of the CPUs.
+        """
+        lines = [
+            f"pair {self._pair}: median, ratio to {self._pair} (range over repetitions), of requests/s and CPU time"
+        ]
         for load in self._loads:
-            rates = {arm: self._rates(load, arm) for arm in self._arms}
-            base = rates[self._pair]
             for arm in self._arms:
-                pairs = [rates[arm][key] / base[key] for key in sorted(rates[arm].keys() & base.keys())]
-                if pairs:
-                    spread = f"{statistics.median(pairs):.4f} ({min(pairs):.4f} to {max(pairs):.4f})"
-                    median = statistics.median(rates[arm].values())
-                    lines.append(f"  {load.name:14} {arm:6} {median:9.3f}  {spread}  n={len(pairs)}")
+                told = [self._compared(load, arm, figure) for figure in ("requests_per_second", "cpu_ms_per_request")]
+                if all(told):
+                    lines.append(f"  {load.name:14} {arm:6} {told[0]} req/s  {told[1]} ms of CPU a request")
         if self._results.done(f"{self._pair}-state"):
             tokens = self._results.read(f"{self._pair}-state")["cache_tokens"]
             lines.append(f"  KV capacity in tokens: {tokens}, {tokens['ours'] / tokens['plain'] - 1:+.2%}")
@@ -262,10 +273,18 @@ class Bench:
             lines.append(f"  estimated: {estimate(THINKER, {}, LAYER_24)}")
         return "\n".join(lines)
 
-    def _rates(self, load: Load, arm: str) -> dict[int, float]:
+    def _compared(self, load: Load, arm: str, figure: str) -> str:
+        own, base = self._figures(load, arm, figure), self._figures(load, self._pair, figure)
+        ratios = [own[repetition] / base[repetition] for repetition in sorted(own.keys() & base.keys())]
+        if not ratios:
+            return ""
+        spread = f"{statistics.median(ratios):.4f} ({min(ratios):.4f} to {max(ratios):.4f}) n={len(ratios)}"
+        return f"{statistics.median(own.values()):9.3f} {spread}"
+
+    def _figures(self, load: Load, arm: str, figure: str) -> dict[int, float]:
         names = {repetition: self._name(load, arm, repetition) for repetition in range(100)}
         return {
-            repetition: self._results.read(name)["requests_per_second"]
+            repetition: self._results.read(name)[figure]
             for repetition, name in names.items()
             if self._results.done(name)
         }
@@ -298,6 +317,7 @@ async def closed_loop(url: str, bodies: list[bytes], concurrency: int) -> None:
         await asyncio.gather(*(work() for _ in range(concurrency)))
 
 
+_RUNNERS = {"v1": "0", "v2": "1"}
 _DELIVERED = {"complete": "payloads_complete", "incomplete": "payloads_incomplete", "bytes": "payload_bytes"}
 _COUNTERS = {
     "cache_queries": "vllm:prefix_cache_queries",

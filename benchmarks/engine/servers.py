@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -79,6 +80,10 @@ class Server:
         """GiB of VmRSS by process: this one and those of its session."""
         return {f"{_name(pid)} {pid}": round(resident_of(pid), 3) for pid in session_members(self.process.pid)}
 
+    def cpu_seconds(self) -> float:
+        """What this process and those of its session have had of the CPUs so far."""
+        return sum(map(_cpu_seconds, session_members(self.process.pid)))
+
     def open_files(self) -> int:
         """Open file descriptors of this process and those of its session."""
         return sum(map(_open_files, session_members(self.process.pid)))
@@ -104,6 +109,15 @@ def _name(pid: int) -> str:
         return Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:  # it ended meanwhile
         return "?"
+
+
+def _cpu_seconds(pid: int) -> float:
+    """User and system time of all threads: proc(5), fields 14 and 15 of ``stat``."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _open_files(pid: int) -> int:
