@@ -78,29 +78,36 @@ def attend(
 
 def sample(logits: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
     """One code for each row of ``logits`` among the ``TOP_K`` largest that make up ``TOP_P``; ``noise`` (``[rows,
-    TOP_K]``) is Gumbel.
+    TOP_K]``) is Gumbel, in the order of the logits from the largest down.
     """
-    values, places = logits.topk(min(TOP_K, logits.shape[-1]), dim=-1, sorted=not logits.is_cuda)
-    if not values.is_cuda:
-        return _chosen_plainly(values, places, noise)
-    codes = torch.empty_like(places[:, 0])
-    _choose(values, places, noise, codes)
-    return codes
+    return _sample_fused(logits, noise) if logits.is_cuda else _sample_plainly(logits, noise)
 
 
-def _chosen_plainly(values: torch.Tensor, places: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+def _sample_plainly(logits: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+    values, places = logits.float().topk(min(TOP_K, logits.shape[-1]), dim=-1)
     shares = values.softmax(-1)
     kept = shares.cumsum(-1) - shares < TOP_P
     scores = (values + noise[:, : values.shape[-1]]).masked_fill(~kept, float("-inf"))
     return places.gather(-1, scores.argmax(-1, keepdim=True)).squeeze(-1)
 
 
-def _choose(values: torch.Tensor, places: torch.Tensor, noise: torch.Tensor, codes: torch.Tensor) -> None:
-    count = values.shape[1]
-    block = triton.next_power_of_2(count)
-    _choose_kernel[(len(codes),)](
-        values, places, noise, codes, noise.stride(0), COUNT=count, BLOCK=block, TOP_P=TOP_P, num_warps=1
+def _sample_fused(logits: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+    rows, width = logits.shape
+    count = min(TOP_K, width)
+    codes = torch.empty(rows, dtype=torch.int64, device=logits.device)
+    _sample_kernel[(rows,)](
+        logits,
+        noise,
+        codes,
+        noise.stride(0),
+        WIDTH=width,
+        BLOCK=triton.next_power_of_2(width),
+        COUNT=count,
+        RANKS=triton.next_power_of_2(count),
+        TOP_P=TOP_P,
+        num_warps=8,
     )
+    return codes
 
 
 def _attend_plainly(
@@ -254,23 +261,34 @@ if triton is not None:
             first_value = value
 
     @triton.jit
-    def _choose_kernel(  # type: ignore[no-untyped-def]
-        values, places, noise, codes, noise_stride, COUNT: tl.constexpr, BLOCK: tl.constexpr, TOP_P: tl.constexpr
+    def _sample_kernel(  # type: ignore[no-untyped-def]
+        logits,
+        noise,
+        codes,
+        noise_stride,
+        WIDTH: tl.constexpr,
+        BLOCK: tl.constexpr,
+        COUNT: tl.constexpr,
+        RANKS: tl.constexpr,
+        TOP_P: tl.constexpr,
     ):
-        """One row of ``COUNT`` values in any order; noise goes by rank."""
+        """One row. A logit and its place are sorted as one number: the float's bits, as an integer in the order of the
+        floats, and below them the place from the end, so that of equal logits the first one wins.
+        """
         row = tl.program_id(0).to(tl.int64)
         columns = tl.arange(0, BLOCK)
-        inside = columns < COUNT
-        start = values + row * COUNT
-        value = tl.load(start + columns, mask=inside, other=float("-inf"))
-        again = tl.load(start + columns[:, None], mask=columns[:, None] < COUNT, other=float("-inf"))
-        before = (again > value[None, :]) | ((again == value[None, :]) & (columns[:, None] < columns[None, :]))
-        before = before & (columns[:, None] < COUNT)
-        highest = tl.max(value, 0)
-        total = tl.sum(tl.exp(value - highest), 0)
-        shares_before = tl.sum(tl.where(before, tl.exp(again - highest), 0.0), 0) / total
-        rank = tl.sum(before.to(tl.int32), 0)
-        kept = inside & (shares_before < TOP_P)
+        value = tl.load(logits + row * WIDTH + columns, mask=columns < WIDTH, other=float("-inf")).to(tl.float32)
+        bits = value.to(tl.int32, bitcast=True)
+        ordered = tl.where(bits < 0, bits ^ 0x7FFFFFFF, bits).to(tl.int64)
+        best = tl.topk((ordered << 32) | (BLOCK - 1 - columns), RANKS)
+        place = BLOCK - 1 - (best & 0xFFFFFFFF)
+        bits = (best >> 32).to(tl.int32)
+        value = tl.where(bits < 0, bits ^ 0x7FFFFFFF, bits).to(tl.float32, bitcast=True)
+        rank = tl.arange(0, RANKS)
+        inside = rank < COUNT
+        shares = tl.where(inside, tl.exp(value - tl.max(value, 0)), 0.0)
+        shares = shares / tl.sum(shares, 0)
+        kept = inside & (tl.cumsum(shares, 0) - shares < TOP_P)
         scores = value + tl.load(noise + row * noise_stride + rank, mask=inside, other=0.0)
-        best = tl.argmax(tl.where(kept, scores, float("-inf")), 0)
-        tl.store(codes + row, tl.load(places + row * COUNT + best))
+        chosen = tl.argmax(tl.where(kept, scores, float("-inf")), 0)
+        tl.store(codes + row, tl.sum(tl.where(rank == chosen, place, 0), 0))

@@ -121,7 +121,7 @@ class CodePredictor(nn.Module):
         inputs, place, codes = torch.stack((hidden, embedded), dim=1), 0, []
         for group in range(shape.codebooks - 1):
             state = self._pass(inputs, place, cache)[:, -1]
-            logits = functional.linear(state, self.heads[group]).float()
+            logits = functional.linear(state, self.heads[group])
             code = logits.argmax(-1) if noise is None else sample(logits, noise[:, group])
             codes.append(code)
             place += inputs.shape[1]

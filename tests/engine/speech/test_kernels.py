@@ -33,13 +33,21 @@ for tokens in (2, 1, 1, 1, 1, 1):
     assert torch.allclose(fused[:, :, :place], plain[:, :, :place], atol=1e-6)
 assert place == places
 
-values, order = torch.randn(200, 90).topk(kernels.TOP_K)
-noise = torch.randn(200, 3, kernels.TOP_K)
-codes = torch.zeros(200, dtype=torch.int64)
-mixed = torch.randperm(kernels.TOP_K)
-kernels._choose(values[:, mixed].contiguous(), order[:, mixed].contiguous(), noise[:, 1], codes)
-assert torch.equal(codes, kernels._chosen_plainly(values, order, noise[:, 1]))
-assert len(codes.unique()) > 20
+for rows, width, dtype in ((2, 2048, torch.float32), (40, 90, torch.float32), (20, 40, torch.float32)):
+    logits = 3 * torch.randn(rows, width)
+    noise = -torch.rand(rows, 3, kernels.TOP_K).log().neg().log()
+    codes = kernels._sample_fused(logits, noise[:, 1])
+    assert torch.equal(codes, kernels._sample_plainly(logits, noise[:, 1])), width
+    assert rows < 20 or len(codes.unique()) > 10
+# bfloat16 has few numbers, and of equal logits only the order of the codes could tell.
+logits = torch.stack([torch.randperm(90) for _ in range(20)]).to(torch.bfloat16) / 16 - 2
+noise = -torch.rand(20, kernels.TOP_K).log().neg().log()
+assert torch.equal(kernels._sample_fused(logits, noise), kernels._sample_plainly(logits, noise))
+equal = torch.zeros(1, 90)
+equal[0, [7, 60]] = 50.0
+first, second = torch.full((2, 1, kernels.TOP_K), -9.0).unbind()
+first[0, 0], second[0, 1] = 9.0, 9.0
+assert [int(kernels._sample_fused(equal, noise)[0]) for noise in (first, second)] == [7, 60]
 print("equal")
 """
 
