@@ -232,6 +232,15 @@ class Bench:
         state = {"seconds_to_start": starts, "cache_tokens": tokens}
         self._results.write(f"{self._pair}-state", state)
 
+    def names(self, repetitions: int) -> list[str]:
+        """The measurements that so many repetitions make."""
+        return [
+            self._name(load, arm, repetition)
+            for repetition in range(repetitions)
+            for load in self._loads
+            for arm in self._arms
+        ]
+
     def _name(self, load: Load, arm: str, repetition: int) -> str:
         return f"{self._pair}-{load.name}-{arm}-{repetition}"
 

@@ -46,6 +46,7 @@ RECORD = {
     "decoder": DECODER,
 }
 FRAMES = 96
+_DRAWN = 4096
 RUNS = {
     "parity": ("reference", "parity:eager", "parity:graphs", "parity:few"),
     "cost": ("cost:greedy", "cost:sampled"),
@@ -318,7 +319,19 @@ def _predictor(out: Path, _: str) -> None:
                 measured[name] = round(ms, 3)
                 print(f"== predictor {name}: {ms:.2f} ms a frame", flush=True)
             _tell_kernels(graph)
+    measured["codes that differ"] = _sampled_otherwise(shape.vocabulary)
+    print(f"== predictor: {measured['codes that differ']} of {_DRAWN} sampled codes differ from the plain form's")
     Results(out).write("predictor", measured)
+
+
+def _sampled_otherwise(width: int) -> int:
+    """Codes that the kernel chooses otherwise than PyTorch on the CPU, of the same logits and noise."""
+    import torch
+
+    from omnicfg.engine.speech.kernels import TOP_K, sample
+
+    logits, noise = 3 * torch.randn(_DRAWN, width), -torch.rand(_DRAWN, TOP_K).log().neg().log()
+    return int((sample(logits.cuda(), noise.cuda()).cpu() != sample(logits, noise)).sum())
 
 
 def _captured(function: Callable[[], Any]) -> Any:

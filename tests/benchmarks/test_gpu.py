@@ -17,13 +17,13 @@ from typing import Any
 
 import pytest
 
-from benchmarks.engine.support import Budget
+from benchmarks.engine.support import Budget, Results
 from benchmarks.gpu import __main__ as gpu
 from benchmarks.gpu.archive import pack, unpack
 from benchmarks.gpu.benches import Memory
 from benchmarks.gpu.parts import GRACE_S, LATE, Context, Part, faults, parts, settings
 from benchmarks.gpu.parts.faults import CHECKS
-from benchmarks.gpu.parts.text import halves, loads
+from benchmarks.gpu.parts.text import halves, hitting, loads
 from omnicfg.bench.progress import work
 from omnicfg.serve.processes import living
 
@@ -77,7 +77,7 @@ def done(name: str) -> Callable[[Context], None]:
 
 def test_the_parts_are_those_of_the_modules() -> None:
     assert {"text-qwen3", "text-minicpmo", "speech-one", "speech-two", "tp-rows", "tp-capacity"} <= parts().keys()
-    assert {"faults", "parity"} <= parts().keys()
+    assert {"faults", "parity", "predictor", "cost"} <= parts().keys()
 
 
 def test_parts_run_one_after_the_other_and_tables_come_last(
@@ -232,18 +232,21 @@ def test_a_part_for_more_gpus_than_there_are_says_so(
 
 def test_one_gpu_has_all_rows(tmp_path: Path, commands: list[tuple[str, dict[str, str]]]) -> None:
     parts()["text-minicpmo"].run(on_gpus(tmp_path, 1))
-    [(devices, options)] = commands
-    assert devices == "0"
-    assert options["--loads"].split(",") == [load.name for load in loads("minicpmo", cpu=False)]
+    rows = loads("minicpmo", cpu=False)
+    (devices, options), (same, plain) = commands
+    assert devices == same == "0"
+    assert options["--loads"].split(",") == [load.name for load in rows]
+    assert (options["--arm"], plain["--arm"]) == ("on", "plain:stages=0,stages.0.enable_prefix_caching=true")
+    assert plain["--loads"].split(",") == [load.name for load in hitting(rows)] != []
 
 
 def test_text_shares_the_rows_out_among_the_gpus(tmp_path: Path, commands: list[tuple[str, dict[str, str]]]) -> None:
     parts()["text-qwen3"].run(on_gpus(tmp_path, 2, rounds=3))
-    by_device = dict(commands)
+    by_device = {devices: options for devices, options in commands if options["--arm"] == "on"}
     assert sorted(by_device) == ["0", "1"]
     named = [options["--loads"].split(",") for options in by_device.values()]
     assert sorted(named[0] + named[1]) == sorted(load.name for load in loads("qwen3", cpu=False))
-    assert {options["--rounds"] for options in by_device.values()} == {"3"}
+    assert {options["--rounds"] for _, options in commands} == {"3"}
 
 
 def test_without_time_nothing_begins(known: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -319,3 +322,27 @@ REFUSED = {"exit_code": 2, "left": [], "messages": ["error: stage 1 asks for dev
 def test_a_refusal_has_to_name_stage_and_device_and_to_leave_nothing(change: dict[str, Any], right: bool) -> None:
     [check] = [check for check in CHECKS if check.name == "absent device"]
     assert check.right(json.loads(json.dumps(REFUSED | change))) is right
+
+
+def test_a_code_that_is_sampled_otherwise_is_wrong(tmp_path: Path) -> None:
+    here = on_gpus(tmp_path, 1)
+    assert parts()["predictor"].table(here) == (["nothing is measured yet"], False)
+    results = Results(here.folder("predictor"))
+    for differ in (3, 0):
+        results.write("predictor", {"greedy 8": 2.884, "codes that differ": differ})
+        lines = ["greedy 8     2.88 ms a frame", f"{differ} sampled codes differ"]
+        assert parts()["predictor"].table(here) == (lines, differ == 0)
+
+
+def test_the_cost_of_rows_is_complete_with_every_repetition(tmp_path: Path) -> None:
+    here = on_gpus(tmp_path, 1)
+    lines, right = parts()["cost"].table(here)
+    assert not right
+    missing = [line.partition(":")[0] for line in lines if line.endswith(": missing")]
+    assert len(missing) == 3 * 3 * 4  # loads, arms, repetitions
+    for name in missing:
+        figures = {"requests_per_second": 9.0 if "-rows-" in name else 10.0, "cpu_ms_per_request": 20.0}
+        Results(here.folder("cost")).write(name, figures)
+    lines, right = parts()["cost"].table(here)
+    assert right
+    assert any("rows" in line and "9.000 0.9000 (0.9000 to 0.9000) n=4 req/s" in line for line in lines)

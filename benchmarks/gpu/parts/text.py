@@ -1,4 +1,8 @@
-"""Every text row of the published tables, the prefix cache off and on; two GPUs have half of the rows each."""
+"""Every text row of the published tables, the prefix cache off and on; two GPUs have half of the rows each.
+
+Rows with hits are measured by plain vLLM with its own cache on too, beside which the bundled engine has to hold its
+own.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ from omnicfg.bench.loads import Load, chosen, quick, read_loads, tables
 from omnicfg.bench.progress import work
 
 _ARMS: Final = ("off:stages=0,stages.0.enable_prefix_caching=false", "on")
+_PLAIN: Final = "plain:stages=0,stages.0.enable_prefix_caching=true"
 _MODELS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
     "qwen3": ("qwen3_omni_moe", "qwen3-omni", {}),
     "minicpmo": ("minicpmo_4_5_turn", "minicpm-o-4-5", {"stages.0.max_num_seqs": 64}),
@@ -38,6 +43,11 @@ def halves(rows: list[Load]) -> tuple[list[Load], list[Load]]:
     return one, other
 
 
+def hitting(rows: Sequence[Load]) -> list[Load]:
+    """Those whose prompts share something."""
+    return [load for load in rows if load.shared_prefix_tokens]
+
+
 def _run(model: str, context: Context) -> None:
     profile, directory, values = _MODELS[model]
     folder = context.folder(f"text-{model}")
@@ -45,8 +55,10 @@ def _run(model: str, context: Context) -> None:
     words += settings({"stages.0.load_format": "dummy", **values, **(_CPU if context.cpu else _GPU)})
 
     def measure(device: int, rows: Sequence[Load]) -> None:
-        named = [*words, "--loads", ",".join(load.name for load in rows)]
-        benches.bench(context, folder, f"gpu-{device}", named, devices=str(device), arms=_ARMS, rounds=context.rounds)
+        for arms, some in ((_ARMS, rows), ((*_ARMS, _PLAIN), hitting(rows))):
+            named = [*words, "--loads", ",".join(load.name for load in some)]
+            name = f"gpu-{device}"
+            benches.bench(context, folder, name, named, devices=str(device), arms=arms, rounds=context.rounds)
 
     rows = loads(model, context.cpu)
     shares = halves(rows) if len(context.devices) > 1 and not context.cpu else [rows]
@@ -55,8 +67,9 @@ def _run(model: str, context: Context) -> None:
 
 
 def _table(model: str, context: Context) -> Table:
-    count = len(loads(model, context.cpu)) * len(_ARMS) * context.rounds
-    return benches.table(context.folder(f"text-{model}"), count)
+    rows = loads(model, context.cpu)
+    count = len(_ARMS) * len(rows) + len(hitting(rows))
+    return benches.table(context.folder(f"text-{model}"), count * context.rounds)
 
 
 PARTS: Final = tuple(Part(f"text-{model}", partial(_run, model), partial(_table, model)) for model in _MODELS)
