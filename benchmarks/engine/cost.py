@@ -92,19 +92,23 @@ class Load:
         return bodies
 
 
+_BY_CPU = [  # the CPU is what takes the time
+    Load("P1024_h0_c1", 0, 1024, 8, 64, 1),
+    Load("P4096_h0_c1", 0, 4096, 8, 32, 1),
+    Load("DEC100_c32", 0, 100, 100, 128, 32),
+]
 LOADS = {
     "off": [
         Load("P1024_h0_c64", 0, 1024, 8, 512),
         Load("P4096_h0_c64", 0, 4096, 8, 128),
         Load("DEC100_c64", 0, 100, 100, 256),
-        Load("P1024_h0_c1", 0, 1024, 8, 64, 1),
-        Load("P4096_h0_c1", 0, 4096, 8, 32, 1),
-        Load("DEC100_c32", 0, 100, 100, 128, 32),
+        *_BY_CPU,
     ],
     "plain": [
         Load("P4096_h94_c64", 3856, 240, 8, 768),
         Load("P1024_h0_c64", 0, 1024, 8, 512),
         Load("DEC100_c64", 0, 100, 100, 256),
+        *_BY_CPU,
     ],
 }
 
@@ -147,7 +151,7 @@ class Bench:
         runner: str,
     ) -> None:
         self._runner = runner
-        self._pair, self._results, self._budget, self._tiny, self._blocks = pair, results, budget, tiny, blocks
+        self._pair, self.results, self._budget, self._tiny, self._blocks = pair, results, budget, tiny, blocks
         chosen = [load for load in LOADS[pair] if loads is None or load.name in loads]
         self._loads = [load.tiny() if tiny else load for load in chosen]
         self._arms = [pair, "rows", "text"]
@@ -156,8 +160,8 @@ class Bench:
 
     def run(self, repetitions: int) -> None:
         """Start both servers, warm them up, then go through the arms in turn, load by load."""
-        environment = server_environment(self._results.folder) | {"VLLM_USE_V2_MODEL_RUNNER": _RUNNERS[self._runner]}
-        folder = self._results.folder
+        environment = server_environment(self.results.folder) | {"VLLM_USE_V2_MODEL_RUNNER": _RUNNERS[self._runner]}
+        folder = self.results.folder
         arguments, hf_config = self._model_arguments()
         cache = OFF if self._pair == "off" else ON
         port = 8101 + 10 * sorted(LOADS).index(self._pair)
@@ -181,14 +185,14 @@ class Bench:
                 order = self._arms if repetition % 2 == 0 else self._arms[::-1]
                 for arm in order:
                     name = self._name(load, arm, repetition)
-                    if self._results.done(name):
+                    if self.results.done(name):
                         continue
                     if self._budget.left < 30:
                         print("no time left: run the same command again", flush=True)
                         return
                     server = ours if arm in ("rows", "text") else plain
                     result = self._measure(load, arm, str(repetition), server, consumer)
-                    self._results.write(name, result)
+                    self.results.write(name, result)
                     print(name, result, flush=True)
 
     def _measure(self, load: Load, arm: str, seed: str, server: Server, consumer: Consumer) -> dict[str, Any]:
@@ -224,13 +228,13 @@ class Bench:
 
     def _resident(self, plain: Server, ours: Server) -> None:
         gib = {"plain": plain.resident(), "ours": ours.resident()}
-        self._results.write(f"{self._pair}-resident", gib)
+        self.results.write(f"{self._pair}-resident", gib)
         print("VmRSS in GiB:", gib, flush=True)
 
     def _state(self, plain: Server, ours: Server, starts: dict[str, float]) -> None:
         tokens = {"plain": plain.cache_tokens(), "ours": ours.cache_tokens()}
         state = {"seconds_to_start": starts, "cache_tokens": tokens}
-        self._results.write(f"{self._pair}-state", state)
+        self.results.write(f"{self._pair}-state", state)
 
     def names(self, repetitions: int) -> list[str]:
         """The measurements that so many repetitions make."""
@@ -245,7 +249,7 @@ class Bench:
         return f"{self._pair}-{load.name}-{arm}-{repetition}"
 
     def _model_arguments(self) -> tuple[list[str], dict[str, Any]]:
-        folder = self._results.folder
+        folder = self.results.folder
         if self._tiny:
             from omnicfg.models import materialize, tiny_thinker
 
@@ -272,11 +276,11 @@ class Bench:
                 told = [self._compared(load, arm, figure) for figure in ("requests_per_second", "cpu_ms_per_request")]
                 if all(told):
                     lines.append(f"  {load.name:14} {arm:6} {told[0]} req/s  {told[1]} ms of CPU a request")
-        if self._results.done(f"{self._pair}-state"):
-            tokens = self._results.read(f"{self._pair}-state")["cache_tokens"]
+        if self.results.done(f"{self._pair}-state"):
+            tokens = self.results.read(f"{self._pair}-state")["cache_tokens"]
             lines.append(f"  KV capacity in tokens: {tokens}, {tokens['ours'] / tokens['plain'] - 1:+.2%}")
-        if self._results.done(f"{self._pair}-resident"):
-            gib = self._results.read(f"{self._pair}-resident")
+        if self.results.done(f"{self._pair}-resident"):
+            gib = self.results.read(f"{self._pair}-resident")
             lines.append(f"  VmRSS in GiB, all processes: { ({name: sum(one.values()) for name, one in gib.items()}) }")
         if not self._tiny:
             lines.append(f"  estimated: {estimate(THINKER, {}, LAYER_24)}")
@@ -293,9 +297,7 @@ class Bench:
     def _figures(self, load: Load, arm: str, figure: str) -> dict[int, float]:
         names = {repetition: self._name(load, arm, repetition) for repetition in range(100)}
         return {
-            repetition: self._results.read(name)[figure]
-            for repetition, name in names.items()
-            if self._results.done(name)
+            repetition: self.results.read(name)[figure] for repetition, name in names.items() if self.results.done(name)
         }
 
 
