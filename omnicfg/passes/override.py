@@ -81,7 +81,9 @@ def _parse_text(text: str) -> Override:
     safe = redacted_setting(text)
     shown = f"--set {safe if len(safe) <= 120 else safe[:117] + '...'}"
     if not is_text(text):
-        refuse("bad-override", Mark(shown), "this is not UTF-8 text, and a profile can hold nothing else")
+        place = next(place for place, character in enumerate(text, 1) if not is_text(character))
+        message = "this is not UTF-8 text, and a profile can hold nothing else"
+        refuse("bad-override", Mark(shown, 1, place, 1, place + 1), message, "Write it in UTF-8.")
     key, equals, value = text.partition("=")
     if not equals:
         refuse("bad-override", Mark(shown), f"`{key}` has no value", "Write `--set stages.0.max_num_seqs=8`.")
