@@ -26,6 +26,7 @@ WARM: Final = "warm"
 _SIZES: Final = 32
 _SIZES_MEAN: Final = 2304
 _SIZES_RATIO: Final = 0.95
+_SIZES_PREFIX: Final = 16
 QUICK: Final = "quick"
 ANSWERS: Final = ("text", "speech")
 MAX_TOKENS: Final = 10_000_000
@@ -141,8 +142,11 @@ def warm_up(table: Sequence[Load], measured: Sequence[Load]) -> tuple[Load, ...]
         # No table's seed is as large: with the same one, prompts that are measured would be in the cache already.
         seed = first.seed + MAX_TOKENS + 1
         own = replace(first, name=WARM, prompts=few, prefixes=min(first.prefixes, few), seed=seed)
-    mean = max(1, min(_SIZES_MEAN, max(load.longest for load in measured) // 2))
-    return Load(WARM, 0, mean, 1, _SIZES_RATIO, 1, ANSWERS[0], 1, _SIZES, own.seed), own
+    longest = max(load.longest for load in measured)
+    # A prompt is a run of ids, and of a small vocabulary two may be the same run; what such a prefix begins is none.
+    prefix = min(_SIZES_PREFIX, longest // 4)
+    mean = max(1, min(_SIZES_MEAN, (longest - prefix) // 2))
+    return Load(WARM, prefix, mean, 1, _SIZES_RATIO, 1, ANSWERS[0], 1, _SIZES, own.seed), own
 
 
 def _load(row: Row) -> Load:

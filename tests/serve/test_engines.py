@@ -122,6 +122,15 @@ class TestBundled:
         monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "4")
         assert "VLLM_CPU_KVCACHE_SPACE" not in bundled.first_stage(free, CPU).env, "the user says"
 
+    def test_rows_take_no_core_of_the_cpus_from_what_computes(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        name = "VLLM_CPU_NUM_OF_RESERVED_CPU"
+        monkeypatch.delenv(name, raising=False)
+        rows = request()
+        assert bundled.rows_socket(rows) is not None
+        assert bundled.first_stage(rows, CPU).env[name] == "1"
+        monkeypatch.setenv(name, "3")
+        assert name not in bundled.first_stage(rows, CPU).env, "the user says"
+
     def test_devices_count_among_those_visible_here(self) -> None:
         launch = bundled.first_stage(request("qwen3_omni_moe", stages__0__devices="1"), FOUR_GPUS)
         assert launch.env["CUDA_VISIBLE_DEVICES"] == "5"

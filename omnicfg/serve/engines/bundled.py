@@ -18,7 +18,7 @@ from omnicfg.engine.spec import data_parallel_size, row_shards, rows_engine_args
 from omnicfg.engine.transport import SOCKET_PATH_LIMIT
 from omnicfg.payload import rows_of, rows_record, rows_refusals
 from omnicfg.plan import Plan, StagePlan
-from omnicfg.resources.placement import named_devices
+from omnicfg.resources.placement import devices_per_replica, named_devices
 from omnicfg.rule import effective_session_mode
 from omnicfg.serve import nodes, preflight
 from omnicfg.serve.arguments import LeftOut, StageArguments, stage_arguments
@@ -272,13 +272,26 @@ def _request_defaults(stage: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in sampling.items() if name in FIELDS and value is not None}
 
 
+def _on_cpu(request: Request) -> dict[str, str]:
+    """What vLLM is told on the CPU, where neither the plan nor the environment says it.
+
+    Of the cores it leaves one to each rank's scheduler, and another one to a connector, as NIXL needs it. Rows take no
+    core, and where that leaves none to compute with, vLLM computes on all of them, beside its own scheduler: on two
+    cores answers took a third longer (vLLM 0.32.0, ``vllm/utils/ompmultiprocessing.py``).
+    """
+    stage = _first(request)
+    told = _CPU_CACHE if stage.arg("kv_cache_memory_bytes") is None else {}
+    if rows_socket(request) is None:
+        return told
+    return {**told, "VLLM_CPU_NUM_OF_RESERVED_CPU": str(devices_per_replica(stage) or 1)}
+
+
 def _environment(request: Request, machine: Machine, defaults: dict[str, Any]) -> dict[str, str]:
     stage = _first(request)
     own = stage.runtime.value("env") or {}
     env = {SOUNDS: "1"} | {str(name): str(value) for name, value in own.items()}
     if machine.serves_on_cpu:
-        if stage.arg("kv_cache_memory_bytes") is None:
-            env |= {name: value for name, value in _CPU_CACHE.items() if name not in {**os.environ, **env}}
+        env |= {name: value for name, value in _on_cpu(request).items() if name not in {**os.environ, **env}}
     else:
         # A stage that names no device is left what vLLM would see: it may take more of them than its sizes tell.
         env |= {"VLLM_USE_V2_MODEL_RUNNER": str(int(bool(stage.arg("use_v2_model_runner"))))}
