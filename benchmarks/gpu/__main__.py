@@ -23,8 +23,9 @@ from typing import Self
 
 from benchmarks.engine.support import Budget
 from benchmarks.gpu.archive import kept
-from benchmarks.gpu.parts import GRACE_S, Context, Part, parts, usable_devices
+from benchmarks.gpu.parts import GRACE_S, Context, Part, parts
 from omnicfg.interrupt import interruptible
+from omnicfg.serve.machine import this_machine
 
 SAVED_S = 2.0
 """How long the archive may take at the end."""
@@ -49,7 +50,7 @@ class Turn:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what is missing, then print the tables; 1 where something is missing or wrong."""
     options, groups = _asked(arguments)
-    budget, devices = Budget(options.seconds - SAVED_S), usable_devices()
+    budget, devices = Budget(options.seconds - SAVED_S), this_machine().visible
     context = Context(options.state, budget, options.rounds, options.cpu, Event(), devices)
     options.state.mkdir(parents=True, exist_ok=True)
     with kept(options.state, options.archive), interruptible():

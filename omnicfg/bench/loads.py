@@ -132,8 +132,8 @@ def warm_up(table: Sequence[Load], measured: Sequence[Load]) -> tuple[Load, ...]
 
     A kernel is compiled when a server first meets a batch of a size for which it has another form, in the middle of
     the requests that are measured: vLLM's mixture of experts on an H200 has a form each for about 512, 1,024, 2,048 and
-    4,096 tokens of the batch (``fused_moe/configs``), and takes a second and a half for one. With the prefix cache on,
-    batches have other sizes than with it off.
+    4,096 tokens of the batch (``fused_moe/configs``). With the prefix cache on, batches have other sizes than with it
+    off.
     """
     own = next((load for load in table if load.name == WARM), None)
     if own is None:

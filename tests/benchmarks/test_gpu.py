@@ -225,7 +225,7 @@ def test_arms_that_share_gpus_are_measured_one_after_the_other(
 def test_a_part_for_more_gpus_than_there_are_says_so(
     part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-3")
     assert gpu.main([str(tmp_path), part]) == 1
     assert f"{part}: needs 2 GPUs; here: 1\n" in capsys.readouterr().out
 

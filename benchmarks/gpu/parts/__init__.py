@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +13,6 @@ from typing import Any, Final
 
 from benchmarks.dummy_models import write_models
 from benchmarks.engine.support import Budget, engine_environment
-from omnicfg.doctor.nvidia import ask_devices
 from omnicfg.registry import modules_of
 from omnicfg.serve.child import child
 from omnicfg.serve.processes import end_session
@@ -96,14 +94,6 @@ class Part:
     run: Callable[[Context], None]
     table: Callable[[Context], Table]
     gpus: int = 1
-
-
-def usable_devices() -> tuple[str, ...]:
-    """The GPUs that this process may use."""
-    named = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if named is None:
-        return tuple(str(device.index) for device in ask_devices())
-    return tuple(filter(None, named.split(",")))
 
 
 @functools.cache

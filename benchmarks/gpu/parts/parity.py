@@ -19,7 +19,7 @@ _PLACES: Final[dict[str, tuple[str, dict[str, str]]]] = {
 }
 """The devices, and where the later stages are put among them."""
 _SETTINGS: Final = {"stages.1.kv_cache_memory_bytes": 2**28}
-# Triton multiplies, and cuDNN folds, which reads pictures and sounds, in TF32 unless told otherwise.
+# Triton multiplies in TF32 unless told otherwise, and cuDNN, with which pictures and sounds are read, convolves in it.
 _NO_TF32: Final = {"TRITON_F32_DEFAULT": "ieee", "NVIDIA_TF32_OVERRIDE": "0"}
 _REFERENCE: Final = """
 import sys

@@ -276,8 +276,8 @@ def _on_cpu(request: Request) -> dict[str, str]:
     """What vLLM is told on the CPU, where neither the plan nor the environment says it.
 
     Of the cores it leaves one to each rank's scheduler, and another one to a connector, as NIXL needs it. Rows take no
-    core, and where that leaves none to compute with, vLLM computes on all of them, beside its own scheduler: on two
-    cores answers took a third longer (vLLM 0.32.0, ``vllm/utils/ompmultiprocessing.py``).
+    core, and where that leaves none to compute with, as on a machine of two, vLLM computes on all of them, in the way
+    of its own scheduler (vLLM 0.32.0, ``vllm/utils/ompmultiprocessing.py``).
     """
     stage = _first(request)
     told = _CPU_CACHE if stage.arg("kv_cache_memory_bytes") is None else {}
