@@ -18,8 +18,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.engine.cost import THINKER, write_model
 from benchmarks.engine.support import write_entry_point
+from benchmarks.engine.thinker import THINKER, write_model
 
 _MIXTURE = ("moe_intermediate_size", "norm_topk_prob", "decoder_sparse_step", "mlp_only_layers")
 MINICPM_O = {

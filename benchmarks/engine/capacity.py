@@ -1,12 +1,12 @@
-"""What payload rows take away: KV capacity and host memory of one server that has its GPUs to itself, and its pace.
+"""What payload rows take away: KV capacity and host memory of one server that has its GPUs to itself.
 
-    python -m benchmarks.engine.capacity OUT [--arm ARM] [--gpus 2] [--repetitions 3] [--tiny]
+    python -m benchmarks.engine.capacity OUT [--arm ARM] [--gpus 2] [--tiny]
 
 The dimensions of :mod:`benchmarks.engine.cost`, vLLM's default share of the memory; vLLM's own log says how many tokens
 fit. Arms: ``off`` plain vLLM without prefix cache, ``plain`` with it, ``ours`` with rows of layer 24, and on several
 GPUs (tensor parallelism, without vLLM's own all-reduce) ``replicated``, whose ranks keep all of a row each instead of
-their part. ``--repetitions`` measures the loads as well, from an empty prefix cache each time, servers with rows for
-text and for rows in turns. What has been measured is not measured again. ``--tiny`` tries it out on the CPU.
+their part. Memory is read after 128 requests with 94% hits, rows delivered. What has been measured is not measured
+again. ``--tiny`` tries it out on the CPU.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ import argparse
 import asyncio
 import contextlib
 import re
-import statistics
 import sys
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -26,21 +24,18 @@ from typing import Any, Final
 from benchmarks.engine.cost import (
     COMMON,
     GPU,
-    LAYER_24,
-    LOADS,
+    NOT_THEIR_OWN,
     OFF,
     ON,
-    THINKER,
-    VOCABULARY,
-    Load,
-    closed_loop,
+    ON_CPU,
+    RANKS_ON_CPU,
     rows_flags,
     server_environment,
-    take,
-    write_thinker,
 )
+from benchmarks.engine.loads import Load, closed_loop, take
 from benchmarks.engine.servers import Server
 from benchmarks.engine.support import Results
+from benchmarks.engine.thinker import LAYER_24, THINKER, VOCABULARY, write_thinker
 from omnicfg.bench.consumer import Consumer
 from omnicfg.doctor.nvidia import ask_devices
 from omnicfg.engine import memory
@@ -52,15 +47,6 @@ from omnicfg.models import materialize, tiny_thinker
 ARMS: Final = ("ours", "plain", "off")
 ARMS_OF_SEVERAL: Final = ("plain", "ours", "replicated")
 _WITH_ROWS: Final = ("ours", "replicated")
-_ON_CPU: Final = [
-    "--enforce-eager",
-    "--dtype",
-    "float32",
-    "--max-num-seqs",
-    "4",
-    "--distributed-executor-backend",
-    "mp",
-]
 _CPU_CACHE: Final = 2**30  # as `server_environment` has it
 _WEIGHTS: Final = re.compile(r"Model loading took ([\d.]+) GiB")
 _GOAL: Final = 0.03
@@ -86,8 +72,9 @@ class Setting:
         return tiny_thinker.VOCABULARY if self.tiny else VOCABULARY
 
     @property
-    def loads(self) -> list[Load]:
-        return [load.tiny() if self.tiny else load for load in LOADS["plain"][:2]]
+    def load(self) -> Load:
+        load = Load("P4096_h94_c64", 3856, 240, 8, 128)
+        return load.tiny() if self.tiny else load
 
     @property
     def engine_args(self) -> dict[str, Any]:
@@ -99,9 +86,9 @@ class Setting:
     def arguments(self, arm: str, folder: Path, socket: Path) -> list[str]:
         """The server's command line."""
         model = materialize("builtin:tiny-thinker", folder) if self.tiny else write_thinker(folder / "thinker")
-        words = [*COMMON, *(_ON_CPU if self.tiny else GPU), "--model", str(model)]
+        words = [*COMMON, *(ON_CPU if self.tiny else GPU), "--model", str(model)]
         if self.gpus > 1:
-            words += ["--tensor-parallel-size", str(self.gpus), "--disable-custom-all-reduce"]
+            words += ["--tensor-parallel-size", str(self.gpus), NOT_THEIR_OWN, *(RANKS_ON_CPU if self.tiny else [])]
         words += OFF if arm == "off" else ON
         if arm in _WITH_ROWS:
             words += rows_flags(self.payload, self.config, socket, self.engine_args, shards(arm))
@@ -118,12 +105,11 @@ def shards(arm: str) -> int | None:
 
 
 def main() -> int:
-    """Start one server after the other, put loads on each, print what they hold; 1 where an estimate is off."""
+    """Start one server after the other, print what they hold; 1 where an estimate is off."""
     parser = argparse.ArgumentParser(description="Measure KV capacity and host memory.")
     parser.add_argument("out", type=Path)
     parser.add_argument("--arm", action="append", choices=sorted({*ARMS, *ARMS_OF_SEVERAL}), help="only these")
     parser.add_argument("--gpus", type=int, default=1)
-    parser.add_argument("--repetitions", type=int, default=0, help="of the loads")
     parser.add_argument("--tiny", action="store_true", help="a tiny model on the CPU: to try the script out")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -132,60 +118,38 @@ def main() -> int:
     with interruptible():
         for arm in arms:
             if not results.done(setting.name(arm)):
-                results.write(setting.name(arm), _measure(arm, setting, options.out, options.repetitions))
+                results.write(setting.name(arm), _measure(arm, setting, options.out))
     lines, right = table(results, arms, options.gpus)
     print(*lines, sep="\n")
     return int(not right)
 
 
-def _measure(arm: str, setting: Setting, folder: Path, repetitions: int) -> dict[str, Any]:
+def _measure(arm: str, setting: Setting, folder: Path) -> dict[str, Any]:
     socket, log = folder / f"{setting.name(arm)}.sock", folder / f"{setting.name(arm)}.log"
     arguments = setting.arguments(arm, folder, socket)
     environment = server_environment(folder) | ({"VLLM_CPU_OMP_THREADS_BIND": "nobind"} if setting.tiny else {})
     with Server(arm, arguments, 8090 + len(arm), log, environment) as server:
         seconds = server.wait_ready(400)
         with Consumer(socket) if arm in _WITH_ROWS else contextlib.nullcontext() as consumer:
-            rates = {load.name: _rates(server, setting, load, consumer, repetitions) for load in setting.loads}
+            _ask(server, setting, consumer)
             resident = server.resident()
         return {
             "seconds_to_start": round(seconds, 1),
             "cache_tokens": server.cache_tokens(),
             "estimated_tokens": _estimated(arm, setting, log),
             "payload_share": _estimate(arm, setting).payload_share,
-            "requests_per_second": rates,
             "resident_gib": resident,
             "resident_gib_in_all": round(sum(resident.values()), 3),
         }
 
 
-def _rates(
-    server: Server, setting: Setting, load: Load, consumer: Consumer | None, repetitions: int
-) -> dict[str, list[float]]:
-    """Requests per second by what they ask for. Where there is a consumer, they ask for text and for rows in turns: a
-    machine changes its pace within minutes, so that two servers, one after the other, do not tell what rows cost.
-    """
-    rates: dict[str, list[float]] = {"text": []} | ({} if consumer is None else {"rows": []})
-    for number in range(repetitions + 1):
-        for asked in list(rates)[:: 1 if number % 2 else -1]:
-            taker = consumer if asked == "rows" else None
-            rate = _rate(server, load.bodies(str(number), asked, setting.vocabulary), load, taker, warm_up=number == 0)
-            if number:
-                rates[asked].append(rate)
-    return rates
-
-
-def _rate(server: Server, bodies: list[bytes], load: Load, consumer: Consumer | None, *, warm_up: bool) -> float:
-    """Requests per second from an empty prefix cache, payloads taken in; two rounds of requests to warm it up."""
-    first, *others = bodies
-    others = others[: 2 * load.concurrency] if warm_up else others
-    server.post("/reset_prefix_cache")
-    taken = {} if consumer is None else consumer.counts()
+def _ask(server: Server, setting: Setting, consumer: Consumer | None) -> None:
+    """Put the load on a server, every row taken in where there is a consumer."""
+    first, *others = setting.load.bodies("capacity", rows=consumer is not None, vocabulary=setting.vocabulary)
     asyncio.run(closed_loop(server.url, [first], 1))
-    began = time.perf_counter()
-    asyncio.run(closed_loop(server.url, others, load.concurrency))
+    asyncio.run(closed_loop(server.url, others, setting.load.concurrency))
     if consumer is not None:
-        take(consumer, taken, 1 + len(others))
-    return round(len(others) / (time.perf_counter() - began), 3)
+        take(consumer, dict.fromkeys(consumer.counts(), 0), 1 + len(others))
 
 
 def _estimate(arm: str, setting: Setting) -> CacheEstimate:
@@ -220,27 +184,12 @@ def table(results: Results, arms: Sequence[str], gpus: int) -> tuple[list[str], 
             told.append(f"estimated {estimated:,} ({estimated / tokens - 1:+.2%})")
         told.append(f"{one['resident_gib_in_all']:.2f} GiB of host memory, start {one['seconds_to_start']:.0f} s")
         lines.append(", ".join(told))
-        lines += [f"  {line}" for line in _paces(one["requests_per_second"])]
     lines += [f"{arm}: missing" for arm in arms if arm not in found]
     close = all(
         one["estimated_tokens"] is not None and abs(one["estimated_tokens"] / one["cache_tokens"] - 1) <= _GOAL
         for one in found.values()
     )
     return lines, close and len(found) == len(arms)
-
-
-def _paces(measured: Mapping[str, Mapping[str, Sequence[float]]]) -> Iterator[str]:
-    for load, rates in measured.items():
-        told = [
-            f"{statistics.median(some):.2f} requests/s for {asked} ({min(some):.2f} to {max(some):.2f})"
-            for asked, some in rates.items()
-            if some
-        ]
-        pairs = [rows / text for text, rows in zip(rates["text"], rates.get("rows", ()), strict=False)]
-        if pairs:
-            told.append(f"rows {statistics.median(pairs):.3f} of text ({min(pairs):.3f} to {max(pairs):.3f})")
-        if told:
-            yield f"{load}: {', '.join(told)}"
 
 
 if __name__ == "__main__":

@@ -1,14 +1,15 @@
-"""Part two, on a GPU: what payload rows cost at the dimensions of Qwen3-Omni-30B-A3B's Thinker, through the OpenAI
+"""Part two, on GPUs: what payload rows cost at the dimensions of Qwen3-Omni-30B-A3B's Thinker, through the OpenAI
 server.
 
-    python -m benchmarks.engine.cost OUT PAIR [--load NAME] [--blocks N] [--runner v1] [--repetitions 3] [--seconds 570]
+    python -m benchmarks.engine.cost OUT GROUP [--load NAME] [--runner v1] [--repetitions 3] [--seconds 570]
 
-Arms: ``off`` plain vLLM with its prefix cache off, ``plain`` with it on, ``rows`` ours with every request's rows
-delivered to a consumer process, ``text`` ours without anybody asking for rows. A PAIR is two servers that share one
-GPU, each with its own half of the memory and the same KV cache, so that arms alternate within seconds and without a
-restart: ``off`` (off against rows and text) or ``plain`` (plain against rows and text). Only one of the two works at a
-time. Weights are dummies. Prompts are random token ids, the same for every arm of a repetition, and the prefix cache is
-emptied before every measurement.
+A GROUP is servers that share the GPUs, each with its own part of the memory and the same KV cache, so that arms
+alternate within seconds and without a restart; only one of them works at a time. ``off``: plain vLLM with its prefix
+cache off, and ours; ``plain``: plain vLLM with it on, and ours; ``ranks``, on two GPUs: plain vLLM with it on, ours
+with every row in two shards, and ours with rows whole on each rank, all without vLLM's own all-reduce. Arms: the
+group's plain vLLM, ``rows`` ours with every request's rows delivered to a consumer process, ``text`` ours without
+anybody asking for rows, ``replicated`` rows that are whole on each rank. Weights are dummies. Prompts are random token
+ids, the same for every arm of a repetition, and the prefix cache is emptied before every measurement.
 """
 
 from __future__ import annotations
@@ -16,100 +17,112 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import random
 import statistics
 import sys
 import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from benchmarks.engine.loads import Load, closed_loop, take
 from benchmarks.engine.servers import Server
 from benchmarks.engine.support import Budget, Results, engine_environment
+from benchmarks.engine.thinker import LAYER_24, THINKER, VOCABULARY, write_thinker
 from omnicfg.bench.consumer import Consumer
-from omnicfg.engine.memory import estimate
-from omnicfg.engine.spec import PayloadRows, request_flag, rows_engine_args
+from omnicfg.engine import memory
+from omnicfg.engine.spec import PayloadRows, rows_engine_args
+from omnicfg.interrupt import interruptible
+from omnicfg.models import materialize, tiny_thinker
 
-LAYER_24 = PayloadRows((24,), final=False)
-VOCABULARY = 152_064
-THINKER = {
-    "architectures": ["Qwen3MoeForCausalLM"],
-    "model_type": "qwen3_moe",
-    "hidden_size": 2048,
-    "intermediate_size": 6144,
-    "moe_intermediate_size": 768,
-    "num_hidden_layers": 48,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 4,
-    "head_dim": 128,
-    "vocab_size": VOCABULARY,
-    "max_position_embeddings": 65536,
-    "rms_norm_eps": 1e-6,
-    "rope_theta": 1_000_000.0,
-    "tie_word_embeddings": False,
-    "dtype": "bfloat16",
-    "hidden_act": "silu",
-    "bos_token_id": 151643,
-    "eos_token_id": 151645,
-    "num_experts": 128,
-    "num_experts_per_tok": 8,
-    "norm_topk_prob": True,
-    "decoder_sparse_step": 1,
-    "mlp_only_layers": [],
-}
-MEMORY, KV_BYTES = 0.47, int(7.4 * 2**30)
 ON, OFF = ["--enable-prefix-caching"], ["--no-enable-prefix-caching"]
-COMMON = ["--served-model-name", "thinker", "--max-model-len", "8192", "--disable-uvicorn-access-log"]
-GPU = ["--load-format", "dummy", "--max-num-seqs", "64", "--max-num-batched-tokens", "8192"]
+COMMON = ["--served-model-name", "thinker", "--disable-uvicorn-access-log"]
+GPU = ["--load-format", "dummy", "--max-model-len", "20480", "--max-num-seqs", "64", "--max-num-batched-tokens", "8192"]
+ON_CPU = ["--enforce-eager", "--max-model-len", "8192", "--dtype", "float32", "--max-num-seqs", "4"]
+RANKS_ON_CPU = ["--distributed-executor-backend", "mp"]
+NOT_THEIR_OWN = "--disable-custom-all-reduce"
+_LAST_S: Final = 30.0
+"""So much time has to be left for a measurement to begin."""
 
 
 @dataclass(frozen=True)
-class Load:
-    """``prompts`` requests, ``concurrency`` at a time: ``shared`` tokens of common prefix, ``own`` ones, ``answer``."""
+class Kind:
+    """A server of a group: with vLLM's prefix cache or without, with rows or without, over ``shards`` ranks each."""
 
-    name: str
-    shared: int
-    own: int
-    answer: int
-    prompts: int
-    concurrency: int = 64
-
-    def tiny(self) -> Load:
-        """The same shape for two CPU cores."""
-        return Load(self.name, self.shared // 16, self.own // 16, min(self.answer, 12), 12, 4)
-
-    def bodies(self, seed: str, arm: str, vocabulary: int) -> list[bytes]:
-        """The requests' bodies; the first is the warm-up that fills the prefix cache."""
-        source = random.Random(f"{self.name} {seed}")
-        shared = _tokens(source, self.shared, vocabulary)
-        bodies = []
-        for index in range(self.prompts + 1):
-            prompt = [*shared, *_tokens(source, self.own, vocabulary)]
-            body = {"prompt": prompt, "max_tokens": self.answer, "ignore_eos": True, "temperature": 0}
-            if arm == "rows":
-                body["kv_transfer_params"] = request_flag(str(index))
-            bodies.append(json.dumps({"model": "thinker", **body}).encode())
-        return bodies
+    cache: bool = True
+    rows: bool = False
+    shards: int | None = None
 
 
-_BY_CPU = [  # the CPU is what takes the time
+@dataclass(frozen=True)
+class Arm:
+    """Which server is asked, and whether for rows."""
+
+    server: str
+    rows: bool = False
+
+
+@dataclass(frozen=True)
+class Group:
+    """Servers that share ``gpus``, each with ``memory`` of them and ``kv_bytes`` of KV cache on each.
+
+    The first arm is what the others are compared with; ``text_only`` loads are put to arms without rows alone.
+    """
+
+    servers: Mapping[str, Kind]
+    arms: Mapping[str, Arm]
+    loads: Sequence[Load]
+    gpus: int = 1
+    memory: float = 0.47
+    kv_bytes: int = int(7.4 * 2**30)
+    text_only: Sequence[str] = ()
+
+    @property
+    def base(self) -> str:
+        """The arm that the others are compared with."""
+        return next(iter(self.arms))
+
+    def arms_of(self, load: Load) -> list[str]:
+        """The arms that a load is put to."""
+        return [name for name, arm in self.arms.items() if not (arm.rows and load.name in self.text_only)]
+
+
+_BY_CPU: Final = [  # the CPU is what takes the time
     Load("P1024_h0_c1", 0, 1024, 8, 64, 1),
     Load("P4096_h0_c1", 0, 4096, 8, 32, 1),
     Load("DEC100_c32", 0, 100, 100, 128, 32),
 ]
-LOADS = {
-    "off": [
-        Load("P1024_h0_c64", 0, 1024, 8, 512),
-        Load("P4096_h0_c64", 0, 4096, 8, 128),
-        Load("DEC100_c64", 0, 100, 100, 256),
-        *_BY_CPU,
-    ],
-    "plain": [
-        Load("P4096_h94_c64", 3856, 240, 8, 768),
-        Load("P1024_h0_c64", 0, 1024, 8, 512),
-        Load("DEC100_c64", 0, 100, 100, 256),
-        *_BY_CPU,
-    ],
+_H0: Final = Load("P1024_h0_c64", 0, 1024, 8, 512)
+_H94: Final = Load("P4096_h94_c64", 3856, 240, 8, 768)
+_DEC: Final = Load("DEC100_c64", 0, 100, 100, 256)
+_HITS: Final = [  # published rows with 94% hits for whose prompts two servers on a GPU have room
+    Load("P1024_h94_c64", 960, 64, 8, 512),
+    Load("P4096_h94_c32", 3856, 240, 8, 384, 32),
+    Load("P16384_h94_c32", 15408, 976, 8, 96, 32),
+    Load("O256_L4096_h94_c64", 3856, 240, 256, 128),
+]
+_OURS: Final = {"rows": Arm("ours", rows=True), "text": Arm("ours")}
+GROUPS: Final = {
+    "off": Group(
+        servers={"off": Kind(cache=False), "ours": Kind(rows=True)},
+        arms={"off": Arm("off"), **_OURS},
+        loads=[_H0, Load("P4096_h0_c64", 0, 4096, 8, 128), _DEC, *_BY_CPU],
+    ),
+    "plain": Group(
+        servers={"plain": Kind(), "ours": Kind(rows=True)},
+        arms={"plain": Arm("plain"), **_OURS},
+        loads=[_H94, _H0, _DEC, *_BY_CPU, *_HITS],
+        text_only=[load.name for load in _HITS],
+    ),
+    "ranks": Group(
+        servers={"plain": Kind(), "ours": Kind(rows=True), "replicated": Kind(rows=True, shards=1)},
+        arms={"plain": Arm("plain"), **_OURS, "replicated": Arm("replicated", rows=True)},
+        loads=[_H94, _H0],
+        gpus=2,
+        memory=0.31,
+        kv_bytes=8 * 2**30,
+    ),
 }
 
 
@@ -117,105 +130,152 @@ def main() -> int:
     """Measure what is not there yet while time lasts, then print the table."""
     parser = argparse.ArgumentParser(description="Measure what payload rows cost.")
     parser.add_argument("out", type=Path)
-    parser.add_argument("pair", choices=sorted(LOADS))
+    parser.add_argument("group", choices=sorted(GROUPS))
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=570.0, help="time for this call")
     parser.add_argument("--load", action="append", help="only these loads")
     parser.add_argument(
-        "--blocks", type=int, help="KV blocks of either server: takes the rows' capacity out of the ratios"
+        "--blocks", type=int, help="KV blocks of every server: takes the rows' capacity out of the ratios"
     )
     parser.add_argument("--runner", choices=sorted(_RUNNERS), default="v2", help="vLLM's model runner")
     parser.add_argument("--tiny", action="store_true", help="a tiny model on the CPU: to try the script out")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     results, budget = Results(options.out), Budget(options.seconds)
-    bench = Bench(options.pair, results, budget, options.tiny, options.load, options.blocks, options.runner)
-    try:
-        bench.run(options.repetitions)
-    finally:
-        print(bench.table(), flush=True)
+    bench = Bench(options.group, results, budget, options.tiny, options.load, options.blocks, options.runner)
+    with interruptible():
+        try:
+            bench.run(options.repetitions)
+        finally:
+            print(bench.table(), flush=True)
     return 0
 
 
 class Bench:
-    """A pair of servers and the measurements on them."""
+    """A group of servers and the measurements on them."""
 
     def __init__(
         self,
-        pair: str,
+        group: str,
         results: Results,
         budget: Budget,
         tiny: bool,
-        loads: list[str] | None,
+        loads: Sequence[str] | None,
         blocks: int | None,
         runner: str,
     ) -> None:
-        self._runner = runner
-        self._pair, self.results, self._budget, self._tiny, self._blocks = pair, results, budget, tiny, blocks
-        chosen = [load for load in LOADS[pair] if loads is None or load.name in loads]
+        self._name, self._group, self._runner = group, GROUPS[group], runner
+        self.results, self._budget, self._tiny, self._blocks = results, budget, tiny, blocks
+        chosen = [load for load in self._group.loads if loads is None or load.name in loads]
         self._loads = [load.tiny() if tiny else load for load in chosen]
-        self._arms = [pair, "rows", "text"]
-        self._socket = results.folder / f"rows-{pair}.sock"
-        self._vocabulary = VOCABULARY
 
     def run(self, repetitions: int) -> None:
-        """Start both servers, warm them up, then go through the arms in turn, load by load."""
-        environment = server_environment(self.results.folder) | {"VLLM_USE_V2_MODEL_RUNNER": _RUNNERS[self._runner]}
-        folder = self.results.folder
-        arguments, hf_config = self._model_arguments()
-        cache = OFF if self._pair == "off" else ON
-        port = 8101 + 10 * sorted(LOADS).index(self._pair)
-        flags = rows_flags(_payload(self._tiny), hf_config, self._socket)
-        with Server(self._pair, [*arguments, *cache], port, folder / f"{self._pair}.log", environment) as plain:
-            ours_arguments = [*arguments, *ON, *flags]
-            with Server("ours", ours_arguments, port + 1, folder / f"ours-{self._pair}.log", environment) as ours:
-                starts = {self._pair: plain.wait_ready(400), "ours": ours.wait_ready(400)}
-                print("seconds to start:", {name: round(seconds) for name, seconds in starts.items()}, flush=True)
-                with Consumer(self._socket) as consumer:
-                    self._repeat(repetitions, plain, ours, consumer)
-                self._state(plain, ours, starts)
+        """Start all servers at once, warm them up, then go through the arms in turn, load by load."""
+        with ExitStack() as held:
+            servers = {name: held.enter_context(self._server(name)) for name in self._group.servers}
+            starts = {name: round(server.wait_ready(400), 1) for name, server in servers.items()}
+            print("seconds to start:", starts, flush=True)
+            tokens = {name: server.cache_tokens() for name, server in servers.items()}
+            self.results.write(f"{self._name}-state", {"seconds_to_start": starts, "cache_tokens": tokens})
+            consumers = {
+                name: held.enter_context(Consumer(self._socket(name)))
+                for name, kind in self._group.servers.items()
+                if kind.rows
+            }
+            self._repeat(repetitions, servers, consumers)
 
-    def _repeat(self, repetitions: int, plain: Server, ours: Server, consumer: Consumer) -> None:
+    def _server(self, name: str) -> Server:
+        folder = self.results.folder
+        port = 8101 + 10 * sorted(GROUPS).index(self._name) + list(self._group.servers).index(name)
+        environment = server_environment(folder) | {"VLLM_USE_V2_MODEL_RUNNER": _RUNNERS[self._runner]}
+        if self._tiny and self._group.gpus > 1:
+            environment["VLLM_CPU_OMP_THREADS_BIND"] = "nobind"
+        return Server(name, self._arguments(name), port, folder / f"{self._name}-{name}.log", environment)
+
+    def _arguments(self, name: str) -> list[str]:
+        """The server's command line."""
+        kind, group = self._group.servers[name], self._group
+        model = materialize("builtin:tiny-thinker", self.results.folder) if self._tiny else self._thinker()
+        words = [*COMMON, "--model", str(model), *(ON_CPU if self._tiny else self._on_gpu())]
+        if group.gpus > 1:
+            words += ["--tensor-parallel-size", str(group.gpus), NOT_THEIR_OWN, *(RANKS_ON_CPU if self._tiny else [])]
+        words += ON if kind.cache else OFF
+        if kind.rows:
+            words += rows_flags(self._payload, self._config, self._socket(name), self._engine_args, kind.shards)
+        return words
+
+    def _thinker(self) -> Path:
+        # Of its own: groups may be measured at once.
+        return write_thinker(self.results.folder / f"thinker-{self._name}")
+
+    def _on_gpu(self) -> list[str]:
+        # All start at once, so none can measure what is free.
+        group = self._group
+        words = [*GPU, "--gpu-memory-utilization", str(group.memory), "--kv-cache-memory-bytes", str(group.kv_bytes)]
+        return words if self._blocks is None else [*words, "--num-gpu-blocks-override", str(self._blocks)]
+
+    @property
+    def _config(self) -> dict[str, Any]:
+        return tiny_thinker.config() if self._tiny else THINKER
+
+    @property
+    def _payload(self) -> PayloadRows:
+        return PayloadRows((2,), final=False) if self._tiny else LAYER_24
+
+    @property
+    def _engine_args(self) -> dict[str, Any]:
+        """What the layout of rows depends on."""
+        return {"tensor_parallel_size": self._group.gpus} if self._group.gpus > 1 else {}
+
+    def _socket(self, name: str) -> Path:
+        return self.results.folder / f"rows-{self._name}-{name}.sock"
+
+    def _repeat(self, repetitions: int, servers: Mapping[str, Server], consumers: Mapping[str, Consumer]) -> None:
         for load in self._loads:
-            for arm in self._arms:
-                self._measure(load, arm, "warm-up", ours if arm in ("rows", "text") else plain, consumer)
-        self._resident(plain, ours)
+            for arm in self._group.arms_of(load):
+                self._measure(load, arm, "warm-up", servers, consumers)
+        resident = {name: server.resident() for name, server in servers.items()}
+        self.results.write(f"{self._name}-resident", resident)
         for repetition in range(repetitions):
             for load in self._loads:
-                order = self._arms if repetition % 2 == 0 else self._arms[::-1]
-                for arm in order:
-                    name = self._name(load, arm, repetition)
+                order = self._group.arms_of(load)
+                for arm in order if repetition % 2 == 0 else reversed(order):
+                    name = self._measurement(load, arm, repetition)
                     if self.results.done(name):
                         continue
-                    if self._budget.left < 30:
+                    if self._budget.left < _LAST_S:
                         print("no time left: run the same command again", flush=True)
                         return
-                    server = ours if arm in ("rows", "text") else plain
-                    result = self._measure(load, arm, str(repetition), server, consumer)
+                    result = self._measure(load, arm, str(repetition), servers, consumers)
                     self.results.write(name, result)
                     print(name, result, flush=True)
 
-    def _measure(self, load: Load, arm: str, seed: str, server: Server, consumer: Consumer) -> dict[str, Any]:
-        first, *bodies = load.bodies(seed, arm, self._vocabulary)
+    def _measure(
+        self, load: Load, name: str, seed: str, servers: Mapping[str, Server], consumers: Mapping[str, Consumer]
+    ) -> dict[str, Any]:
+        arm = self._group.arms[name]
+        server, consumer = servers[arm.server], consumers[arm.server] if arm.rows else None
+        vocabulary = tiny_thinker.VOCABULARY if self._tiny else VOCABULARY
+        first, *bodies = load.bodies(seed, rows=arm.rows, vocabulary=vocabulary)
         if seed == "warm-up":
-            bodies = bodies[: 3 * load.concurrency]
-        taken, delivered = consumer.counts(), dict[str, int]()
+            bodies = bodies[: 2 * load.concurrency]
+        taken, delivered = consumer.counts() if consumer else {}, dict[str, int]()
         server.post("/reset_prefix_cache")
         asyncio.run(closed_loop(server.url, [first], 1))
-        if arm == "rows":
+        if consumer:
             take(consumer, taken, 1)
         before, cpu = server.metrics(), server.cpu_seconds()
         began = time.perf_counter()
         asyncio.run(closed_loop(server.url, bodies, load.concurrency))
         answered = time.perf_counter() - began
-        if arm == "rows":
+        if consumer:
             delivered = take(consumer, taken, 1 + len(bodies))
         seconds = time.perf_counter() - began
         cpu = server.cpu_seconds() - cpu
         after = server.metrics()
         counted = {
-            name: round(after.get(f"{full}_total", 0.0) - before.get(f"{full}_total", 0.0), 3)
-            for name, full in _COUNTERS.items()
+            counter: round(after.get(f"{full}_total", 0.0) - before.get(f"{full}_total", 0.0), 3)
+            for counter, full in _COUNTERS.items()
         }
         return {
             "requests_per_second": round(len(bodies) / seconds, 3),
@@ -223,71 +283,47 @@ class Bench:
             "seconds_to_last_answer": round(answered, 3),
             "cpu_ms_per_request": round(1000 * cpu / len(bodies), 2),
             **counted,
-            **{_DELIVERED[name]: count for name, count in delivered.items()},
+            **{_DELIVERED[counter]: count for counter, count in delivered.items()},
         }
-
-    def _resident(self, plain: Server, ours: Server) -> None:
-        gib = {"plain": plain.resident(), "ours": ours.resident()}
-        self.results.write(f"{self._pair}-resident", gib)
-        print("VmRSS in GiB:", gib, flush=True)
-
-    def _state(self, plain: Server, ours: Server, starts: dict[str, float]) -> None:
-        tokens = {"plain": plain.cache_tokens(), "ours": ours.cache_tokens()}
-        state = {"seconds_to_start": starts, "cache_tokens": tokens}
-        self.results.write(f"{self._pair}-state", state)
 
     def names(self, repetitions: int) -> list[str]:
         """The measurements that so many repetitions make."""
         return [
-            self._name(load, arm, repetition)
+            self._measurement(load, arm, repetition)
             for repetition in range(repetitions)
             for load in self._loads
-            for arm in self._arms
+            for arm in self._group.arms_of(load)
         ]
 
-    def _name(self, load: Load, arm: str, repetition: int) -> str:
-        return f"{self._pair}-{load.name}-{arm}-{repetition}"
-
-    def _model_arguments(self) -> tuple[list[str], dict[str, Any]]:
-        folder = self.results.folder
-        if self._tiny:
-            from omnicfg.models import materialize, tiny_thinker
-
-            self._vocabulary = tiny_thinker.VOCABULARY
-            model, hf_config = materialize("builtin:tiny-thinker", folder), tiny_thinker.config()
-            more = ["--enforce-eager", "--dtype", "float32", "--max-num-seqs", "4"]
-        else:
-            model, hf_config = write_thinker(folder / "thinker"), THINKER
-            # Both start at once, so neither can measure what is free.
-            more = [*GPU, "--gpu-memory-utilization", str(MEMORY), "--kv-cache-memory-bytes", str(KV_BYTES)]
-            if self._blocks is not None:
-                more += ["--num-gpu-blocks-override", str(self._blocks)]
-        return [*COMMON, "--model", str(model), *more], hf_config
+    def _measurement(self, load: Load, arm: str, repetition: int) -> str:
+        return f"{self._name}-{load.name}-{arm}-{repetition}"
 
     def table(self) -> str:
-        """Requests per second of every arm, and its ratio to the pair's first arm: median, and range of the pairs; the
-        same of the time that a request takes of the CPUs.
+        """Requests per second of every arm, and its ratio to the group's first arm: median, and range over the turns;
+        the same of the time that a request takes of the CPUs.
         """
-        lines = [
-            f"pair {self._pair}: median, ratio to {self._pair} (range over repetitions), of requests/s and CPU time"
-        ]
+        base = self._group.base
+        lines = [f"group {self._name}: median, ratio to {base} (range over repetitions), of requests/s and CPU time"]
         for load in self._loads:
-            for arm in self._arms:
+            for arm in self._group.arms_of(load):
                 told = [self._compared(load, arm, figure) for figure in ("requests_per_second", "cpu_ms_per_request")]
                 if all(told):
-                    lines.append(f"  {load.name:14} {arm:6} {told[0]} req/s  {told[1]} ms of CPU a request")
-        if self.results.done(f"{self._pair}-state"):
-            tokens = self.results.read(f"{self._pair}-state")["cache_tokens"]
-            lines.append(f"  KV capacity in tokens: {tokens}, {tokens['ours'] / tokens['plain'] - 1:+.2%}")
-        if self.results.done(f"{self._pair}-resident"):
-            gib = self.results.read(f"{self._pair}-resident")
-            lines.append(f"  VmRSS in GiB, all processes: { ({name: sum(one.values()) for name, one in gib.items()}) }")
+                    lines.append(f"  {load.name:18} {arm:10} {told[0]} req/s  {told[1]} ms of CPU a request")
+        if self.results.done(f"{self._name}-state"):
+            state = self.results.read(f"{self._name}-state")
+            tokens = state["cache_tokens"]
+            own = [f"{name} {count:,} ({count / tokens[base] - 1:+.2%})" for name, count in tokens.items()]
+            lines += [f"  KV capacity in tokens: {', '.join(own)}", f"  seconds to start: {state['seconds_to_start']}"]
+        if self.results.done(f"{self._name}-resident"):
+            gib = self.results.read(f"{self._name}-resident")
+            own = [f"{name} {sum(one.values()):.2f}" for name, one in gib.items()]
+            lines.append(f"  VmRSS in GiB, all processes: {', '.join(own)}")
         if not self._tiny:
-            lines.append(f"  estimated: {estimate(THINKER, {}, LAYER_24)}")
+            lines.append(f"  estimated: {memory.estimate(THINKER, self._engine_args, LAYER_24)}")
         return "\n".join(lines)
 
     def _compared(self, load: Load, arm: str, figure: str) -> str:
-        own, base = self._figures(load, arm, figure), self._figures(load, self._pair, figure)
+        own, base = self._figures(load, arm, figure), self._figures(load, self._group.base, figure)
         ratios = [own[repetition] / base[repetition] for repetition in sorted(own.keys() & base.keys())]
         if not ratios:
             return ""
@@ -295,37 +331,10 @@ class Bench:
         return f"{statistics.median(own.values()):9.3f} {spread}"
 
     def _figures(self, load: Load, arm: str, figure: str) -> dict[int, float]:
-        names = {repetition: self._name(load, arm, repetition) for repetition in range(100)}
+        names = {repetition: self._measurement(load, arm, repetition) for repetition in range(100)}
         return {
             repetition: self.results.read(name)[figure] for repetition, name in names.items() if self.results.done(name)
         }
-
-
-def take(consumer: Consumer, before: dict[str, int], payloads: int) -> dict[str, int]:
-    """What came since ``before``, once that is so many payloads; :class:`RuntimeError` where they do not come."""
-    came = consumer.since(before, payloads)
-    if came["complete"] + came["incomplete"] < payloads:
-        raise RuntimeError(f"{came} of {payloads} payloads came")
-    return came
-
-
-async def closed_loop(url: str, bodies: list[bytes], concurrency: int) -> None:
-    """Send every body, ``concurrency`` at a time."""
-    import aiohttp
-
-    waiting = iter(bodies)
-    headers = {"Content-Type": "application/json"}
-    timeout = aiohttp.ClientTimeout(total=300)
-    async with aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0)) as session:
-
-        async def work() -> None:
-            for body in waiting:
-                async with session.post(f"{url}/v1/completions", data=body, headers=headers) as answer:
-                    text = await answer.text()
-                    if answer.status != 200:
-                        raise RuntimeError(f"{answer.status}: {text[:500]}")
-
-        await asyncio.gather(*(work() for _ in range(concurrency)))
 
 
 _RUNNERS = {"v1": "0", "v2": "1"}
@@ -338,10 +347,6 @@ _COUNTERS = {
     "dropped_rows": "omnicfg:payload_dropped_rows",
     "wait_seconds": "omnicfg:payload_wait_seconds",
 }
-
-
-def _payload(tiny: bool) -> PayloadRows:
-    return PayloadRows((2,), final=False) if tiny else LAYER_24
 
 
 def server_environment(folder: Path) -> dict[str, str]:
@@ -359,30 +364,6 @@ def rows_flags(
     """The command-line words that switch rows on; ``shards`` as in ``rows_engine_args``."""
     rows = rows_engine_args(payload, hf_config, engine_args or {}, socket=str(socket), shards=shards)
     return [word for name, value in rows.items() for word in ("--" + name.replace("_", "-"), json.dumps(value))]
-
-
-def _tokens(source: random.Random, count: int, vocabulary: int) -> list[int]:
-    return [source.randrange(vocabulary // 4, vocabulary - vocabulary // 64) for _ in range(count)]
-
-
-def write_thinker(path: Path) -> Path:
-    """The Thinker without weights."""
-    return write_model(path, THINKER)
-
-
-def write_model(path: Path, config: dict[str, Any]) -> Path:
-    """A checkpoint without weights: configuration, and a tokenizer that has a word for every id."""
-    if (path / "config.json").exists():
-        return path
-    from tokenizers import Tokenizer, models
-    from transformers import PreTrainedTokenizerFast
-
-    words = {f"w{index}": index for index in range(VOCABULARY)}
-    tokenizer = Tokenizer(models.WordLevel(words, unk_token="w0"))
-    path.mkdir(parents=True)
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="w151645").save_pretrained(path)
-    (path / "config.json").write_text(json.dumps(config))
-    return path
 
 
 if __name__ == "__main__":

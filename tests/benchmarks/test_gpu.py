@@ -77,7 +77,7 @@ def done(name: str) -> Callable[[Context], None]:
 
 def test_the_parts_are_those_of_the_modules() -> None:
     assert {"text-qwen3", "text-minicpmo", "speech-one", "speech-two", "tp-rows", "tp-capacity"} <= parts().keys()
-    assert {"faults", "parity", "predictor", "cost"} <= parts().keys()
+    assert {"faults", "parity", "predictor", "cost", "tp-cost"} <= parts().keys()
 
 
 def test_parts_run_one_after_the_other_and_tables_come_last(
@@ -221,7 +221,7 @@ def test_arms_that_share_gpus_are_measured_one_after_the_other(
     assert (given, options["--arm"], options["--rounds"]) == (devices, "on", "3")  # the last of both
 
 
-@pytest.mark.parametrize("part", ["speech-two", "tp-rows", "tp-capacity", "parity", "faults"])
+@pytest.mark.parametrize("part", ["speech-two", "tp-rows", "tp-capacity", "tp-cost", "parity", "faults"])
 def test_a_part_for_more_gpus_than_there_are_says_so(
     part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -334,15 +334,38 @@ def test_a_code_that_is_sampled_otherwise_is_wrong(tmp_path: Path) -> None:
         assert parts()["predictor"].table(here) == (lines, differ == 0)
 
 
-def test_the_cost_of_rows_is_complete_with_every_repetition(tmp_path: Path) -> None:
-    here = on_gpus(tmp_path, 1)
-    lines, right = parts()["cost"].table(here)
+@pytest.mark.parametrize(
+    ("part", "count"),
+    # arms, loads, repetitions; loads that nobody asks rows for have an arm less
+    [("cost", 3 * 2 * 3 + (3 * 3 + 2 * 4) * 3), ("tp-cost", 4 * 2 * 3)],
+)
+def test_the_cost_of_rows_is_complete_with_every_repetition(part: str, count: int, tmp_path: Path) -> None:
+    here = on_gpus(tmp_path, 2)
+    lines, right = parts()[part].table(here)
     assert not right
     missing = [line.partition(":")[0] for line in lines if line.endswith(": missing")]
-    assert len(missing) == 2 * 2 * 3 * 3  # pairs, loads, arms, repetitions
+    assert len(missing) == count
     for name in missing:
         figures = {"requests_per_second": 9.0 if "-rows-" in name else 10.0, "cpu_ms_per_request": 20.0}
-        Results(here.folder("cost")).write(name, figures)
-    lines, right = parts()["cost"].table(here)
+        Results(here.folder(part)).write(name, figures)
+    lines, right = parts()[part].table(here)
     assert right
     assert any("rows" in line and "9.000 0.9000 (0.9000 to 0.9000) n=3 req/s" in line for line in lines)
+
+
+@pytest.mark.parametrize(("gpus", "devices"), [(1, ["0", "0"]), (2, ["0", "1"])])
+def test_groups_of_servers_have_a_gpu_each_where_there_are_two(
+    gpus: int, devices: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[tuple[str, str]] = []
+
+    def run(_: Context, command: list[str], log: Path, *, devices: str = "0,1", **_more: Any) -> int:
+        ran.append((command[3], devices))
+        return 0
+
+    monkeypatch.setattr(Context, "run", run)
+    parts()["cost"].run(on_gpus(tmp_path, gpus))
+    assert sorted(ran) == list(zip(["off", "plain"], devices, strict=True))
+    ran.clear()
+    parts()["tp-cost"].run(on_gpus(tmp_path, 2))
+    assert ran == [("ranks", "0,1")]

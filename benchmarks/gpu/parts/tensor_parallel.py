@@ -1,4 +1,6 @@
-"""A Thinker on two GPUs: rows against transformers in float32 and bfloat16, and what rows cost, whole and in shards."""
+"""A Thinker on two GPUs: rows against transformers in float32 and bfloat16, and what fits beside rows, whole and in
+shards.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,7 @@ def _rows_table(context: Context) -> Table:
 
 def _capacity(context: Context) -> None:
     folder = context.folder("tp-capacity")
-    command = ["-m", "benchmarks.engine.capacity", str(folder), "--gpus", "2", "--repetitions", "2"]
+    command = ["-m", "benchmarks.engine.capacity", str(folder), "--gpus", "2"]
     context.run([*command, *(["--tiny"] if context.cpu else [])], folder / "capacity.log")
 
 

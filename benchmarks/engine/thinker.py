@@ -1,0 +1,57 @@
+"""The dimensions of Qwen3-Omni-30B-A3B's Thinker, and model directories without weights."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from omnicfg.engine.spec import PayloadRows
+
+LAYER_24 = PayloadRows((24,), final=False)
+VOCABULARY = 152_064
+THINKER = {
+    "architectures": ["Qwen3MoeForCausalLM"],
+    "model_type": "qwen3_moe",
+    "hidden_size": 2048,
+    "intermediate_size": 6144,
+    "moe_intermediate_size": 768,
+    "num_hidden_layers": 48,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 4,
+    "head_dim": 128,
+    "vocab_size": VOCABULARY,
+    "max_position_embeddings": 65536,
+    "rms_norm_eps": 1e-6,
+    "rope_theta": 1_000_000.0,
+    "tie_word_embeddings": False,
+    "dtype": "bfloat16",
+    "hidden_act": "silu",
+    "bos_token_id": 151643,
+    "eos_token_id": 151645,
+    "num_experts": 128,
+    "num_experts_per_tok": 8,
+    "norm_topk_prob": True,
+    "decoder_sparse_step": 1,
+    "mlp_only_layers": [],
+}
+
+
+def write_thinker(path: Path) -> Path:
+    """The Thinker without weights."""
+    return write_model(path, THINKER)
+
+
+def write_model(path: Path, config: dict[str, Any]) -> Path:
+    """A checkpoint without weights: configuration, and a tokenizer that has a word for every id."""
+    if (path / "config.json").exists():
+        return path
+    from tokenizers import Tokenizer, models
+    from transformers import PreTrainedTokenizerFast
+
+    words = {f"w{index}": index for index in range(VOCABULARY)}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="w0"))
+    path.mkdir(parents=True)
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="w151645").save_pretrained(path)
+    (path / "config.json").write_text(json.dumps(config))
+    return path
