@@ -309,7 +309,7 @@ def _predictor(out: Path, _: str) -> None:
             torch.set_default_dtype(torch.float32)
         for parameter in predictor.parameters():
             torch.nn.init.normal_(parameter, std=0.02)
-        for count in (1, 8, 32, 64):
+        for count in (8, 32, 64):  # the engine computes fewer than eight requests as eight
             hidden, embedded = torch.randn(2, count, shape.hidden, device="cuda", dtype=torch.bfloat16)
             noise = torch.randn(count, shape.codebooks - 1, TOP_K, device="cuda")
             for sampled in (None, noise):
