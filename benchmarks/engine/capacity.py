@@ -29,6 +29,7 @@ from benchmarks.engine.cost import (
     ON,
     ON_CPU,
     RANKS_ON_CPU,
+    cores_on_cpu,
     rows_flags,
     server_environment,
 )
@@ -127,7 +128,7 @@ def main() -> int:
 def _measure(arm: str, setting: Setting, folder: Path) -> dict[str, Any]:
     socket, log = folder / f"{setting.name(arm)}.sock", folder / f"{setting.name(arm)}.log"
     arguments = setting.arguments(arm, folder, socket)
-    environment = server_environment(folder) | ({"VLLM_CPU_OMP_THREADS_BIND": "nobind"} if setting.tiny else {})
+    environment = server_environment(folder) | (cores_on_cpu(setting.gpus) if setting.tiny else {})
     with Server(arm, arguments, 8090 + len(arm), log, environment) as server:
         seconds = server.wait_ready(400)
         with Consumer(socket) if arm in _WITH_ROWS else contextlib.nullcontext() as consumer:

@@ -1,7 +1,7 @@
 """Part two, on GPUs: what payload rows cost at the dimensions of Qwen3-Omni-30B-A3B's Thinker, through the OpenAI
 server.
 
-    python -m benchmarks.engine.cost OUT GROUP [--load NAME] [--runner v1] [--repetitions 3] [--seconds 570]
+    python -m benchmarks.engine.cost OUT GROUP [--load NAME] [--runner v1] [--repetitions 3] [--profile]
 
 A GROUP is servers that share the GPUs, each with its own part of the memory and the same KV cache, so that arms
 alternate within seconds and without a restart; only one of them works at a time. ``off``: plain vLLM with its prefix
@@ -9,7 +9,8 @@ cache off, and ours; ``plain``: plain vLLM with it on, and ours; ``ranks``, on t
 with every row in two shards, and ours with rows whole on each rank, all without vLLM's own all-reduce. Arms: the
 group's plain vLLM, ``rows`` ours with every request's rows delivered to a consumer process, ``text`` ours without
 anybody asking for rows, ``replicated`` rows that are whole on each rank. Weights are dummies. Prompts are random token
-ids, the same for every arm of a repetition, and the prefix cache is emptied before every measurement.
+ids, the same for every arm of a repetition, and the prefix cache is emptied before every measurement. ``--profile``
+adds a turn in which py-spy looks into the engine: how much of its time lies in what rows add.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.engine import profiled
 from benchmarks.engine.loads import Load, closed_loop, take
 from benchmarks.engine.servers import Server
 from benchmarks.engine.support import Budget, Results, engine_environment
@@ -138,14 +140,17 @@ def main() -> int:
         "--blocks", type=int, help="KV blocks of every server: takes the rows' capacity out of the ratios"
     )
     parser.add_argument("--runner", choices=sorted(_RUNNERS), default="v2", help="vLLM's model runner")
+    parser.add_argument("--profile", action="store_true", help="look into the engines as well; needs py-spy")
     parser.add_argument("--tiny", action="store_true", help="a tiny model on the CPU: to try the script out")
     options = parser.parse_args()
+    if options.profile and not profiled.available():
+        parser.error("--profile needs py-spy: `pip install py-spy`")
     options.out.mkdir(parents=True, exist_ok=True)
     results, budget = Results(options.out), Budget(options.seconds)
     bench = Bench(options.group, results, budget, options.tiny, options.load, options.blocks, options.runner)
     with interruptible():
         try:
-            bench.run(options.repetitions)
+            bench.run(options.repetitions, profile=options.profile)
         finally:
             print(bench.table(), flush=True)
     return 0
@@ -169,7 +174,7 @@ class Bench:
         chosen = [load for load in self._group.loads if loads is None or load.name in loads]
         self._loads = [load.tiny() if tiny else load for load in chosen]
 
-    def run(self, repetitions: int) -> None:
+    def run(self, repetitions: int, *, profile: bool = False) -> None:
         """Start all servers at once, warm them up, then go through the arms in turn, load by load."""
         with ExitStack() as held:
             servers = {name: held.enter_context(self._server(name)) for name in self._group.servers}
@@ -183,13 +188,15 @@ class Bench:
                 if kind.rows
             }
             self._repeat(repetitions, servers, consumers)
+            if profile:
+                self._profile(servers, consumers)
 
     def _server(self, name: str) -> Server:
         folder = self.results.folder
         port = 8101 + 10 * sorted(GROUPS).index(self._name) + list(self._group.servers).index(name)
         environment = server_environment(folder) | {"VLLM_USE_V2_MODEL_RUNNER": _RUNNERS[self._runner]}
-        if self._tiny and self._group.gpus > 1:
-            environment["VLLM_CPU_OMP_THREADS_BIND"] = "nobind"
+        if self._tiny:
+            environment |= cores_on_cpu(self._group.gpus)
         return Server(name, self._arguments(name), port, folder / f"{self._name}-{name}.log", environment)
 
     def _arguments(self, name: str) -> list[str]:
@@ -250,6 +257,20 @@ class Bench:
                     self.results.write(name, result)
                     print(name, result, flush=True)
 
+    def _profile(self, servers: Mapping[str, Server], consumers: Mapping[str, Consumer]) -> None:
+        """Look into the engine of every arm under every load, with four times its requests."""
+        for load in self._loads:
+            longer = replace(load, prompts=max(256, 4 * load.prompts))
+            for arm in self._group.arms_of(load):
+                name = f"profile-{self._name}-{load.name}-{arm}"
+                if self.results.done(name) or self._budget.left < _LAST_S:
+                    continue
+                server = servers[self._group.arms[arm].server]
+                with profiled.sampled(server.engine_processes(), self.results.folder, name) as files:
+                    self._measure(longer, arm, "profile", servers, consumers)
+                self.results.write(name, profiled.told(files, longer.prompts))
+                print(name, self.results.read(name), flush=True)
+
     def _measure(
         self, load: Load, name: str, seed: str, servers: Mapping[str, Server], consumers: Mapping[str, Consumer]
     ) -> dict[str, Any]:
@@ -309,6 +330,8 @@ class Bench:
                 told = [self._compared(load, arm, figure) for figure in ("requests_per_second", "cpu_ms_per_request")]
                 if all(told):
                     lines.append(f"  {load.name:18} {arm:10} {told[0]} req/s  {told[1]} ms of CPU a request")
+                if self.results.done(profile := f"profile-{self._name}-{load.name}-{arm}"):
+                    lines.append(f"  {'':18} {'':10} {self._profiled(profile)}")
         if self.results.done(f"{self._name}-state"):
             state = self.results.read(f"{self._name}-state")
             tokens = state["cache_tokens"]
@@ -321,6 +344,14 @@ class Bench:
         if not self._tiny:
             lines.append(f"  estimated: {memory.estimate(THINKER, self._engine_args, LAYER_24)}")
         return "\n".join(lines)
+
+    def _profiled(self, name: str) -> str:
+        one = self.results.read(name)
+        share = one["of them in what rows add"] / max(1, one["samples"])
+        return (
+            f"{share:.2%} of {one['samples']} samples of the engine in what rows add: "
+            f"{one['ms_per_request in what rows add']:.3f} of {one['ms_per_request']:.2f} ms a request"
+        )
 
     def _compared(self, load: Load, arm: str, figure: str) -> str:
         own, base = self._figures(load, arm, figure), self._figures(load, self._group.base, figure)
@@ -352,6 +383,13 @@ _COUNTERS = {
 def server_environment(folder: Path) -> dict[str, str]:
     """The servers' environment: with the route that empties the prefix cache."""
     return engine_environment(folder, VLLM_SERVER_DEV_MODE="1", VLLM_CPU_KVCACHE_SPACE="1")
+
+
+def cores_on_cpu(ranks: int) -> dict[str, str]:
+    """How servers share out the cores of a CPU, those with rows as those without: vLLM reserves another core where there
+    is a KV connector, and with two cores none is left.
+    """
+    return {"VLLM_CPU_NUM_OF_RESERVED_CPU": "1"} if ranks == 1 else {"VLLM_CPU_OMP_THREADS_BIND": "nobind"}
 
 
 def rows_flags(

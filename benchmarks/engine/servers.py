@@ -84,6 +84,10 @@ class Server:
         """What this process and those of its session have had of the CPUs so far."""
         return sum(map(_cpu_seconds, session_members(self.process.pid)))
 
+    def engine_processes(self) -> list[int]:
+        """Those that schedule and compute: vLLM gives them titles of their own."""
+        return [pid for pid in session_members(self.process.pid) if _name(pid).startswith("VLLM::")]
+
     def open_files(self) -> int:
         """Open file descriptors of this process and those of its session."""
         return sum(map(_open_files, session_members(self.process.pid)))
