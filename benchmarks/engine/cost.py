@@ -386,8 +386,8 @@ def server_environment(folder: Path) -> dict[str, str]:
 
 
 def cores_on_cpu(ranks: int) -> dict[str, str]:
-    """How servers share out the cores of a CPU, those with rows as those without: vLLM reserves another core where there
-    is a KV connector, and with two cores none is left.
+    """How servers share out the cores of a CPU, those with rows as those without: vLLM reserves another core where
+    there is a KV connector, and with two cores none is left.
     """
     return {"VLLM_CPU_NUM_OF_RESERVED_CPU": "1"} if ranks == 1 else {"VLLM_CPU_OMP_THREADS_BIND": "nobind"}
 

@@ -51,8 +51,8 @@ def _saved(figure: Figure, stem: Path) -> Iterator[Path]:
 
 def _ratio(report: Report, figure: Figure) -> bool:
     """Change of requests per second against the baseline, a bar a load, with the range over the rounds."""
-    others = [arm for arm in report["arms"] if arm != report["baseline"]]
-    loads = [load for load in report["loads"] if any(_ratio_of(load, arm) for arm in others)]
+    loads = [load for load in report["loads"] if any(_ratio_of(load, arm) for arm in report["arms"])]
+    others = [arm for arm in report["arms"] if any(_ratio_of(load, arm) for load in loads)]
     if not loads:
         return False
     figure.set_size_inches(8, 1.2 + 0.28 * len(loads) * len(others))
@@ -105,13 +105,14 @@ def _concurrency(report: Report, figure: Figure) -> bool:
     several = {shape: loads for shape, loads in shapes.items() if len({load["concurrency"] for load in loads}) > 1}
     if not several:
         return False
+    measured = [arm for arm in report["arms"] if any(arm in load["arms"] for load in report["loads"])]
     columns = min(3, len(several))
     lines = math.ceil(len(several) / columns)
     figure.set_size_inches(2.9 * columns + 0.5, 2.4 * lines + 0.4)
     for number, (shape, loads) in enumerate(several.items(), 1):
         axes = figure.add_subplot(lines, columns, number)
         rising = sorted(loads, key=lambda load: int(load["concurrency"]))
-        for arm in report["arms"]:
+        for arm in measured:
             points = [(load["concurrency"], load["arms"][arm]) for load in rising if arm in load["arms"]]
             rates = [told["requests_per_second"] for _, told in points]
             middle = [one["median"] for one in rates]

@@ -96,9 +96,11 @@ def _median(values: Sequence[float]) -> float | None:
 
 
 def memory_of(report: Mapping[str, Any]) -> Iterator[tuple[str, int | None, float | None]]:
-    """(arm, tokens in the KV cache, GiB of VmRSS of stage 0 at most), over all loads."""
+    """(arm, tokens in the KV cache, GiB of VmRSS of stage 0 at most), over all loads; arms that are measured."""
     for arm in report["arms"]:
         told = [load["arms"][arm] for load in report["loads"] if arm in load["arms"]]
+        if not told:
+            continue
         tokens = [one["cache_tokens"] for one in told if one["cache_tokens"] is not None]
         resident = [one["resident_gib"] for one in told if one["resident_gib"] is not None]
         yield arm, min(tokens, default=None), max(resident, default=None)

@@ -8,13 +8,15 @@ is part of vLLM's compile hash) under the name ``spec.CONFIG_KEY``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 import torch
 from torch import nn
 from vllm.config import VllmConfig
+from vllm.distributed.kv_transfer import kv_transfer_state
 from vllm.model_executor.models.interfaces import EagleModelMixin, SupportsEagle3
 from vllm.model_executor.models.utils import maybe_prefix
 from vllm.sequence import IntermediateTensors
@@ -41,7 +43,8 @@ class KeepsPayloadRows:
         """The model's own ``forward``; its inner part is what gets compiled, the rows are written outside of
         it.
         """
-        output = super().forward(*args, **kwargs)  # type: ignore[misc]
+        with _without_layers_hooks():
+            output = super().forward(*args, **kwargs)  # type: ignore[misc]
         hidden, between = output if isinstance(output, tuple) else (output, [])
         self.payload_rows.write([*between, hidden] if self._payload.final else between)
         return hidden
@@ -70,6 +73,19 @@ class KeepsPayloadRows:
         self._payload = payload
         self._weights = vllm_config.additional_config.get(WEIGHTS_KEY, "")
         self.payload_rows = PagedRows(len(payload), text_config.hidden_size, asked.get(SHARDS_KEY, 1), name)
+
+
+@contextmanager
+def _without_layers_hooks() -> Iterator[None]:
+    """No attention layer sees a KV connector, as vLLM's ``set_disabled`` has it (``v1/worker/gpu/kv_connector.py``).
+
+    Ours does nothing layer by layer, and in a step that no CUDA graph replays every layer would ask for it.
+    """
+    connector, kv_transfer_state._KV_CONNECTOR_AGENT = kv_transfer_state._KV_CONNECTOR_AGENT, None
+    try:
+        yield
+    finally:
+        kv_transfer_state._KV_CONNECTOR_AGENT = connector
 
 
 @cache

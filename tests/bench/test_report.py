@@ -154,6 +154,17 @@ def test_pictures_and_files(tmp_path: Path) -> None:
     assert (tmp_path / "plots/ratio.svg").read_bytes() == first
 
 
+def test_an_arm_without_a_measurement_is_not_in_the_pictures_nor_told_of(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    later = {**SETUP, "arms": {**SETUP["arms"], "plain": SETUP["arms"]["off"]}}
+    for name, setup in (("two", SETUP), ("three", later)):
+        write(tmp_path / name, report_of(setup, MEASURED))
+    for picture in (tmp_path / "two" / "plots").iterdir():
+        assert (tmp_path / "three" / "plots" / picture.name).read_bytes() == picture.read_bytes()
+    told = [tables.text(report_of(setup, MEASURED), Style(False), None) for setup in (SETUP, later)]
+    assert told[0] == told[1]
+
+
 def test_without_matplotlib_there_are_no_pictures_and_it_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,10 +11,12 @@ pytest.importorskip("vllm", reason="the classes are vLLM's")
 pytestmark = pytest.mark.slow  # importing vLLM takes ten seconds
 
 from torch import nn  # noqa: E402
+from vllm.distributed.kv_transfer import has_kv_transfer_group, kv_transfer_state  # noqa: E402
 from vllm.model_executor.models import ModelRegistry  # noqa: E402
 
 from omnicfg.engine import thinkers  # noqa: E402
 from omnicfg.engine.plugin import register  # noqa: E402
+from omnicfg.engine.spec import PayloadRows  # noqa: E402
 from omnicfg.engine.thinkers import KeepsPayloadRows, with_payload_rows  # noqa: E402
 
 
@@ -48,6 +51,34 @@ class Cooperative(Plain):
 @pytest.fixture(autouse=True)
 def no_layers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(KeepsPayloadRows, "_keep_rows", Recorder._keep_rows)
+
+
+class Layered(Plain):
+    """Tells whether its layers see a KV connector, or fails."""
+
+    _payload = PayloadRows((1,), final=True)
+    seen: bool | None = None
+
+    def __init__(self, **_: Any) -> None:
+        super().__init__(vllm_config="config")
+        self.payload_rows = SimpleNamespace(write=lambda rows: None)
+
+    def forward(self, fail: bool) -> tuple[str, list[str]]:
+        self.seen = has_kv_transfer_group()
+        if fail:
+            raise RuntimeError("no memory")
+        return "hidden", ["between"]
+
+
+def test_layers_do_not_ask_for_the_connector_which_is_there_again_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kv_transfer_state, "_KV_CONNECTOR_AGENT", connector := object())
+    model: Any = with_payload_rows(Layered)(vllm_config="config")
+    assert model(fail=False) == "hidden"
+    assert model.seen is False
+    assert kv_transfer_state._KV_CONNECTOR_AGENT is connector
+    with pytest.raises(RuntimeError, match="no memory"):
+        model(fail=True)
+    assert kv_transfer_state._KV_CONNECTOR_AGENT is connector
 
 
 @pytest.mark.parametrize("base", [Plain, Cooperative])
