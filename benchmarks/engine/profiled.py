@@ -34,7 +34,7 @@ def sampled(pids: Sequence[int], folder: Path, name: str) -> Iterator[list[Path]
 
     Raises :class:`RuntimeError` where py-spy may not look into a process.
     """
-    files = [folder / f"{name}-{pid}.stacks" for pid in pids]
+    files = [folder / f"{name}-{pid}.txt" for pid in pids]
     command = ["py-spy", "record", "--rate", str(_RATE), "--nonblocking", "--format", "raw", "--duration", "600"]
     with ExitStack() as held:
         running = [

@@ -1,7 +1,8 @@
 """What rows and the prefix cache cost: servers that share GPUs, in turns.
 
-``cost``: where the CPU is what takes the time, beside plain vLLM with its cache off, and beside its own cache with the
+``cost``: few requests at a time, beside plain vLLM with its cache off, and beside its own cache with the
 published loads that hit; two GPUs have a group of servers each. ``tp-cost``: on two ranks, rows in shards and whole.
+Where py-spy is installed, it looks into the engines as well.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from benchmarks.engine import profiled
 from benchmarks.engine.cost import GROUPS, Bench
 from benchmarks.engine.support import Budget, Results
 from benchmarks.gpu.parts import GRACE_S, Context, Part, Table
@@ -19,7 +21,7 @@ from benchmarks.gpu.parts import GRACE_S, Context, Part, Table
 _REPETITIONS: Final = 3
 _ON_CPU: Final = "v1"
 """The runner where there is no GPU: the other one needs Triton."""
-_BY_CPU: Final = ("P1024_h0_c1", "DEC100_c32")
+_FEW: Final = ("P1024_h0_c1", "DEC100_c32")
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,8 @@ class Asked:
 _ASKED: Final = {
     # The runner is the one that profiles of Qwen3-Omni ask for.
     "cost": (
-        Asked("off", _BY_CPU, "v1"),
-        Asked("plain", ("P4096_h94_c64", *_BY_CPU, *GROUPS["plain"].text_only), "v1"),
+        Asked("off", _FEW, "v1"),
+        Asked("plain", ("P4096_h94_c64", *_FEW, *GROUPS["plain"].text_only), "v1"),
     ),
     "tp-cost": (Asked("ranks", [load.name for load in GROUPS["ranks"].loads], "v2"),),
 }
@@ -60,6 +62,7 @@ def _run(name: str, context: Context) -> None:
         command += ["--repetitions", str(_REPETITIONS), "--seconds", str(int(context.budget.left - 2 * GRACE_S))]
         command += [word for load in asked.loads for word in ("--load", load)]
         command += ["--tiny"] if context.cpu else []
+        command += ["--profile"] if profiled.available() else []
         context.run(command, folder / f"cost-{asked.group}.log", devices=devices)
 
     groups = _ASKED[name]
