@@ -20,6 +20,8 @@ from omnicfg.serve.preflight import free_port
 from omnicfg.serve.processes import children, end_session, living
 
 HOST: Final = "127.0.0.1"
+SPOKEN: Final = {"modalities": ["text", "audio"], "audio": {"voice": "ethan", "format": "wav"}}
+"""What a request has that wants speech too."""
 _POLL_S: Final = 0.3
 _ASKED_S: Final = 60.0
 

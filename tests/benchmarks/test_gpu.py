@@ -21,7 +21,7 @@ from benchmarks.engine.support import Budget, Results
 from benchmarks.gpu import __main__ as gpu
 from benchmarks.gpu.archive import pack, unpack
 from benchmarks.gpu.benches import Memory
-from benchmarks.gpu.parts import GRACE_S, LATE, Context, Part, faults, parts, settings
+from benchmarks.gpu.parts import GRACE_S, LATE, Context, Part, faults, parts, placement, settings
 from benchmarks.gpu.parts.faults import CHECKS
 from benchmarks.gpu.parts.text import halves, hitting, loads
 from omnicfg.bench.progress import work
@@ -77,7 +77,7 @@ def done(name: str) -> Callable[[Context], None]:
 
 def test_the_parts_are_those_of_the_modules() -> None:
     assert {"text-qwen3", "text-minicpmo", "speech-one", "speech-two", "tp-rows", "tp-capacity"} <= parts().keys()
-    assert {"faults", "parity", "predictor", "cost", "tp-cost"} <= parts().keys()
+    assert {"faults", "parity", "predictor", "cost", "tp-cost", "placement"} <= parts().keys()
 
 
 def test_parts_run_one_after_the_other_and_tables_come_last(
@@ -221,7 +221,7 @@ def test_arms_that_share_gpus_are_measured_one_after_the_other(
     assert (given, options["--arm"], options["--rounds"]) == (devices, "on", "3")  # the last of both
 
 
-@pytest.mark.parametrize("part", ["speech-two", "tp-rows", "tp-capacity", "tp-cost", "parity", "faults"])
+@pytest.mark.parametrize("part", ["speech-two", "tp-rows", "tp-capacity", "tp-cost", "parity", "faults", "placement"])
 def test_a_part_for_more_gpus_than_there_are_says_so(
     part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -369,3 +369,36 @@ def test_groups_of_servers_have_a_gpu_each_where_there_are_two(
     ran.clear()
     parts()["tp-cost"].run(on_gpus(tmp_path, 2))
     assert ran == [("ranks", "0,1")]
+
+
+PLACED = {
+    "start_s": 70.0,
+    "answers": [200, 200],
+    "mib": [100_000, 100_000],
+    "shares": [
+        {"stage": 0, "devices": "0", "share": 0.9},
+        {"stage": 1, "devices": "1", "share": 0.6},
+        {"stage": 2, "devices": "1", "share": 0.1},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("used", "answers", "right"),
+    [
+        ([90_000, 70_000], [200, 200], True),
+        ([92_000, 70_000], [200, 200], False),
+        ([90_000, 72_000], [200, 200], False),
+        ([90_000, 70_000], [200, 503], False),
+    ],
+)
+def test_stages_stay_within_the_shares_that_the_profile_has(
+    used: list[int], answers: list[int], right: bool, tmp_path: Path
+) -> None:
+    here = on_gpus(tmp_path, 2)
+    Results(here.folder("placement")).write("placement", {**PLACED, "mib_in_use_at_most": used, "answers": answers})
+    assert parts()["placement"].table(here)[1] is right
+
+
+def test_the_profile_has_the_thinker_on_one_gpu_and_the_others_on_another() -> None:
+    assert placement.shares() == PLACED["shares"]

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from benchmarks.engine.support import Results
 from benchmarks.gpu.parts import GRACE_S, Context, Part, Table, settings
-from benchmarks.gpu.served import Served, served
+from benchmarks.gpu.served import SPOKEN, Served, served
 from omnicfg.models import materialize
 from omnicfg.serve.child import child
 
@@ -38,7 +38,6 @@ _OWN: Final = re.compile(r"(?:omnicfg \w+: (?!starting,)|error: |  = help: ).*")
 _START_S: Final = 150.0
 _SETTLED_S: Final = 30.0
 _LATER: Final = ("talker", "code2wav")
-_SPOKEN: Final = {"modalities": ["text", "audio"], "audio": {"voice": "ethan", "format": "wav"}}
 
 
 @dataclass(frozen=True)
@@ -136,7 +135,7 @@ def _again(server: Served, name: str, context: Context) -> str:
 
 def _ask(server: Served, name: str, *, spoken: bool = False) -> str:
     body = {"model": name, "messages": [{"role": "user", "content": "Hello there"}], "max_tokens": 8, "temperature": 0}
-    status, text = server.ask("POST", "/v1/chat/completions", {**body, **(_SPOKEN if spoken else {})})
+    status, text = server.ask("POST", "/v1/chat/completions", {**body, **(SPOKEN if spoken else {})})
     return f"{status} {text[:300] if status != 200 else ''}".strip()
 
 
