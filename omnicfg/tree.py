@@ -227,7 +227,7 @@ def over(winner: Node, loser: Node | None, reason: str) -> Node:
     if loser is None:
         return winner
     topped = winner.copy()
-    topped.beaten = (*winner.beaten, Beaten(_without_history(loser), reason, winner), *loser.beaten)
+    topped.beaten = (*winner.beaten, Beaten(_alone(loser), reason, winner), *loser.beaten)
     if isinstance(topped, Mapping) and isinstance(loser, Mapping):
         for key, child in topped.items.items():
             previous = loser.items.get(key)
@@ -236,12 +236,23 @@ def over(winner: Node, loser: Node | None, reason: str) -> Node:
     return topped
 
 
-def _without_history(node: Node) -> Node:
+def _alone(node: Node) -> Node:
     """The node alone: its history goes on in that of its winner, and told twice it would double with every layer."""
     if not node.beaten:
         return node
     bare = node.copy()
     bare.beaten = ()
+    return bare
+
+
+def without_history(node: Node) -> Node:
+    """The same tree as if it had been set over nothing."""
+    bare = node.copy()
+    bare.beaten = ()
+    if isinstance(bare, Mapping):
+        bare.items = {key: without_history(child) for key, child in bare.items.items()}
+    elif isinstance(bare, Sequence):
+        bare.items = [without_history(child) for child in bare.items]
     return bare
 
 

@@ -37,6 +37,45 @@ def test_the_winner_comes_first_and_the_losers_follow(profile_file: WriteProfile
     assert all(link.reason for link in found.chain[1:])
 
 
+WIDE = """\
+pipeline: qwen3_tts
+async_chunk: false
+dtype: float32
+stages:
+  - {stage_id: 0, dtype: bfloat16}
+  - {stage_id: 1}
+"""
+FROM_FILES = [("lost", "bfloat16", "profile"), ("lost", "float32", "profile")]
+
+
+@pytest.mark.parametrize(
+    ("settings", "values"),
+    [
+        (["dtype=half"], ["half"]),
+        (["dtype=half", "dtype=float16"], ["float16", "half"]),
+        (["dtype=half", "stages.0.dtype=float16"], ["float16", "half"]),
+        (["stages.0.dtype=float16", "dtype=half"], ["half", "float16"]),
+    ],
+)
+def test_a_pipeline_wide_set_is_one_link_of_a_stages_chain(
+    profile_file: WriteProfile, settings: list[str], values: list[str]
+) -> None:
+    """It goes over the stage's own setting and over the pipeline-wide one, and is told once; so is all that it beat."""
+    found = explained(profile_file(WIDE), "stages.0.dtype", settings=settings)
+    roles = ["wins", *["lost"] * (len(values) - 1)]
+    assert chain(found) == [*((role, value, "--set") for role, value in zip(roles, values, strict=True)), *FROM_FILES]
+    assert [link.reason for link in found.chain] == [None, *["set on the command line"] * (len(found.chain) - 1)]
+
+
+def test_a_pipeline_wide_set_is_one_link_of_an_entry_of_a_stages_block(profile_file: WriteProfile) -> None:
+    path = profile_file(
+        "pipeline: qwen3_tts\nasync_chunk: false\nquantization: {method: fp8}\n"
+        "stages:\n  - {stage_id: 0, quantization: {method: int8}}\n  - {stage_id: 1}\n"
+    )
+    found = explained(path, "stages.0.quantization.method", settings=["quantization.method=awq"])
+    assert chain(found) == [("wins", "awq", "--set"), ("lost", "int8", "profile"), ("lost", "fp8", "profile")]
+
+
 def test_one_reason_for_each_platform() -> None:
     """Why the base is off on CUDA while its turn profile is on."""
     key = "stages.0.enable_prefix_caching"

@@ -39,6 +39,23 @@ def derived(value: Any, source: Node, what: str) -> Node:
     return Scalar(value, source.layer, source.mark, (Beaten(source, f"derived from `{what}`"), *source.beaten))
 
 
+def _over_pipeline_wide(own: Node, wide: Node) -> Node:
+    """A stage's own setting over the pipeline-wide one.
+
+    A pipeline-wide ``--set`` went over the stage's own setting, too, and stands in its history: it is told once, and
+    what it won against as the pipeline-wide setting comes last.
+    """
+    told = {(node.layer, node.mark) for node in (own, *(beaten.node for beaten in own.beaten))}
+    if (wide.layer, wide.mark) not in told:
+        return over(own, wide, _STAGE_OVER_PIPELINE)
+    joined = own.copy()
+    joined.beaten += tuple(lost for lost in wide.beaten if (lost.node.layer, lost.node.mark) not in told)
+    if isinstance(joined, Mapping) and isinstance(wide, Mapping):
+        for key in joined.items.keys() & wide.items.keys():
+            joined.items[key] = _over_pipeline_wide(joined.items[key], wide.items[key])
+    return joined
+
+
 class _Stage:
     """Assembles one stage from its topology (``ps``) and its deploy fields (``ds``, absent: nothing configured)."""
 
@@ -134,8 +151,10 @@ class _Stage:
         for key, node in extras.items.items():
             if not isinstance(key, str):
                 refuse("unsupported-yaml", extras.key_mark(key), f"the engine arg {key!r} is not a name")
-            wide = key in deploy_schema().pipeline_wide
-            self._put(key, node, _STAGE_OVER_PIPELINE if wide else EXTRAS_WIN)
+            if key in deploy_schema().pipeline_wide and key in self.args.items:
+                self.args.put(key, _over_pipeline_wide(node, self.args.items[key]))
+            else:
+                self._put(key, node, EXTRAS_WIN)
 
     def _refuse_reserved(self, name: str, extras: Mapping) -> None:
         refuse(

@@ -19,7 +19,7 @@ from omnicfg.passes.inherit import expect_mapping
 from omnicfg.passes.read import MAX_DEPTH, is_printable, is_text, read_scalar, read_value
 from omnicfg.refusals import refuse
 from omnicfg.secrets import redacted_setting
-from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Scalar, Sequence, deep_merge, dotted, grow, over
+from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Scalar, Sequence, deep_merge, dotted, grow, over, without_history
 
 _REASON: Final = "set on the command line"
 _BLOCKS: Final = ("engine_args", "engine_extras", "runtime")  # spellings of the same stage settings
@@ -174,7 +174,7 @@ def _pipeline_wide(stage: Node, name: str, node: Node) -> Node:
     if not isinstance(extras, Mapping) or name not in extras.items:
         return stage
     patched, own = stage.copy(), extras.copy()
-    own.put(name, over(node, extras.items[name], _REASON))
+    own.put(name, over(without_history(node), extras.items[name], _REASON))  # the stage never beat what was below it
     patched.put("engine_extras", own)
     return patched
 

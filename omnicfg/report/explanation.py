@@ -11,7 +11,7 @@ from omnicfg.report.table import Cell, Row, render_table
 from omnicfg.report.terminal import Style, paragraph, printable, wrap
 from omnicfg.report.yaml import inline
 from omnicfg.secrets import flag_of, redacted
-from omnicfg.tree import LayerKind, Mapping, Route, Sequence, find, leaves, plain
+from omnicfg.tree import LayerKind, Mapping, Node, Route, Sequence, find, leaves, plain
 
 _TITLES = {
     "prefix_caching": "the prefix cache",
@@ -54,11 +54,16 @@ def _value(found: Explanation, link: Link) -> str:
 
 def _row(found: Explanation, link: Link) -> Row:
     node = link.node
-    is_setting = node.layer.kind is LayerKind.OVERRIDE
-    layer, place = (node.mark.file, "") if is_setting else (layer_text(node.layer, node.mark), str(node.mark))
     look = _LOOKS[link.role]
-    shown = (Cell(text, look) for text in (_value(found, link), layer, place))
+    shown = (Cell(text, look) for text in (_value(found, link), *_origin(node)))
     return [Cell(link.role if link.role != "source" else "from", "faint"), *shown, link.reason or ""]
+
+
+def _origin(node: Node) -> tuple[str, str]:
+    """Layer and place; a setting of the command line is its own place."""
+    if node.layer.kind is LayerKind.OVERRIDE:
+        return node.mark.file, ""
+    return layer_text(node.layer, node.mark), str(node.mark)
 
 
 def _entries(found: Explanation, style: Style, width: int | None) -> str:
@@ -70,8 +75,7 @@ def _entries(found: Explanation, style: Style, width: int | None) -> str:
         [
             ".".join(map(str, route)),
             inline(redacted((*found.key.split("."), *route, _flag_before(node, route)), plain(leaf))),
-            layer_text(leaf.layer, leaf.mark),
-            str(leaf.mark),
+            *_origin(leaf),
         ]
         for route, leaf in leaves(node)
     ]

@@ -89,6 +89,13 @@ def test_a_block_lists_its_entries_with_their_origins(run: Run) -> None:
     assert any("topology" in line for line in entries)
 
 
+def test_an_entry_of_the_command_line_is_its_own_place(run: Run) -> None:
+    setting = "stages.0.default_sampling_params.temperature=0.5"
+    out = run("explain", "qwen3_omni_moe", "stages.0.default_sampling_params", "--set", setting).out
+    entries = [line.split() for line in out.partition("  entries\n")[2].splitlines()]
+    assert ["temperature", "0.5", "--set", setting] in entries
+
+
 def test_a_key_that_exists_nowhere(run: Run) -> None:
     result = run("explain", "qwen3_omni_moe", "stages.0.enable_prefix_cachin")
     assert (result.code, result.out) == (2, "")

@@ -43,6 +43,12 @@ def test_it_is_told_of_the_api_too(profile_file: WriteProfile) -> None:
     assert one.help == "Where that is meant, say so: `--set stages.0.dtype=bfloat16`."
 
 
+def test_what_the_profile_says_for_all_stages_is_not_said_to_be_a_stages_own(profile_file: WriteProfile) -> None:
+    profile = profile_file(HEAD + "dtype: float16\n" + stage("dtype: float32"))
+    told = [one.message for one in omnicfg.validate(profile, overrides=["dtype=bfloat16"]) if one.code == "OC310"]
+    assert told == [f"`dtype` also replaces what stage 0 says for itself: `float32` in {profile}:6:12"]
+
+
 def test_on_the_platform_that_opted_out_alone(profile_file: WriteProfile) -> None:
     text = (
         stage("max_num_seqs: 1")
