@@ -19,7 +19,20 @@ from omnicfg.passes.inherit import expect_mapping
 from omnicfg.passes.read import MAX_DEPTH, is_printable, is_text, read_scalar, read_value
 from omnicfg.refusals import refuse
 from omnicfg.secrets import redacted_setting
-from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Scalar, Sequence, deep_merge, dotted, grow, over, without_history
+from omnicfg.tree import (
+    Layer,
+    LayerKind,
+    Mapping,
+    Mark,
+    Node,
+    Scalar,
+    Sequence,
+    deep_merge,
+    dotted,
+    grow,
+    over,
+    without_history,
+)
 
 _REASON: Final = "set on the command line"
 _BLOCKS: Final = ("engine_args", "engine_extras", "runtime")  # spellings of the same stage settings
