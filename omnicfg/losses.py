@@ -251,6 +251,12 @@ def same(one: Node, other: Node) -> bool:
     return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)
 
 
+def accepted(loss: Loss, code: str) -> str:
+    """How to say of a loss that it is meant: in a comment, for which a ``--set`` has no place."""
+    comment = f"`# omnicfg: ignore[{code}] because ...`"
+    return f"say so in an overlay, with {comment}" if loss.winner.layer.kind is LayerKind.OVERRIDE else comment
+
+
 def outermost(losses: Iterable[Loss]) -> Iterator[Loss]:
     """Leaves out what lies within a block that is itself among the losses, on the same platform."""
     routes: set[tuple[str | None, int | None, Route]] = set()

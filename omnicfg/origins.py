@@ -30,6 +30,19 @@ def origin_text(node: Node) -> str:
     return f"{layer_text(node.layer, node.mark)}, {node.mark}"
 
 
+def told_to_set(key: str, value: str, now: Node | None, stage_id: int | None = None) -> str:
+    """What to do so that a key has another value: said where it counts over ``now``, which is what counts now.
+
+    Only another ``--set`` goes over a ``--set``, and only a platform's block over a platform's block.
+    """
+    layer = Layer(LayerKind.DEFAULT) if now is None else now.layer
+    if layer.kind is LayerKind.OVERRIDE:
+        return f"Give `--set {'' if stage_id is None else f'stages.{stage_id}.'}{key}={value}`"
+    stage = "" if stage_id is None else f" for stage {stage_id}"
+    block = f" in the block of {layer.name}" if layer.kind is LayerKind.PLATFORM else ""
+    return f"Set `{key}: {value}`{stage}{block}"
+
+
 def origin_data(node: Node) -> dict[str, Any]:
     """``{"layer", "file", "line", "column"}``; line and column are null where there is none."""
     mark = node.mark

@@ -83,7 +83,7 @@ def _check_runner(tree: Mapping, platform: str) -> None:
             "runner-on-platform",
             runner.mark,
             "Model Runner V2 does not run on this platform: its workers still move data by the older chunk transfer",
-            "Set `model_runner: v1` in the block of the platform, under `platforms:`.",
+            _without_v2(runner),
             platform=platform,
         )
 
@@ -96,6 +96,16 @@ def _check_overridden_stages(stages: dict[Hashable, Mapping], topology: tuple[Ma
             refuse(
                 "bad-override", stage.mark, f"pipeline {pipeline} has no stage {stage_id}", f"Its stages are {known}."
             )
+
+
+def _without_v2(runner: Node) -> str:
+    if runner.layer.kind is LayerKind.OVERRIDE:
+        return f"`{runner.mark.file}` holds on every platform and goes over every file: leave it out on this one."
+    if runner.layer.kind is LayerKind.PLATFORM:
+        from omnicfg.origins import told_to_set
+
+        return f"{told_to_set('model_runner', 'v1', runner)}."
+    return "Set `model_runner: v1` in the block of the platform, under `platforms:`."
 
 
 def _single_stage_async_chunk(node: Node, pipeline_key: str) -> Node:
@@ -124,12 +134,14 @@ def _check_async_chunk(tree: Mapping, pipeline_key: str) -> None:
     producer = any(topology.value("async_chunk_process_next_stage_input_func") for topology, _ in entries.values())
     setting = deploy.items["async_chunk"]
     if plain(setting) and connected and not producer:
+        from omnicfg.origins import told_to_set
+
         by_default = setting.layer.kind is LayerKind.DEFAULT
         refuse(
             "no-async-chunk",
             Mark(tree.mark.file, 1, 1, 1, 1) if by_default else setting.mark,
             f"`async_chunk` is on, but no stage of pipeline {pipeline_key} can hand on chunks",
-            "Set `async_chunk: false`" + (" (it is on by default)." if by_default else "."),
+            told_to_set("async_chunk", "false", setting) + (" (it is on by default)." if by_default else "."),
         )
     for topology, configured in entries.values():
         for source_id in topology.value("input_sources"):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from omnicfg.catalog.capabilities import entry_for
 from omnicfg.catalog.upstream import VLLM_OMNI
 from omnicfg.diagnostics import Severity
+from omnicfg.origins import told_to_set
 from omnicfg.plan import Plan
 from omnicfg.rule import DEFAULT_ENGINE, Finding, Rule, Subject, prefix_caching
 
@@ -44,10 +45,11 @@ def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
         if stage.worker_type != "generation" or not prefix_caching(stage):
             continue
         if entry_for(plan.pipeline, stage.model_stage, "prefix_caching", subject.situation(plan, stage)) is None:
+            node = stage.engine_args.items["enable_prefix_caching"]
             yield Finding(
-                stage.engine_args.items["enable_prefix_caching"].mark,
+                node.mark,
                 f"the prefix cache of stage {stage.stage_id} ({stage.model_stage}) is on, but the stage generates no "
                 f"text, and vllm-omni {VLLM_OMNI} leaves it off by itself [vllm_omni/engine/stage_init_utils.py]",
-                f"Set `enable_prefix_caching: false` for stage {stage.stage_id}.",
+                f"{told_to_set('enable_prefix_caching', 'false', node, stage.stage_id)}.",
                 stage.stage_id,
             )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.diagnostics import Severity
-from omnicfg.losses import Loss, outermost
+from omnicfg.losses import Loss, accepted, outermost
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.tree import Mapping, Scalar
 
@@ -54,7 +54,7 @@ def check_profile(subject: Subject) -> Iterator[Finding]:
         yield Finding(
             loss.winner.mark,
             f"`{loss.name}: null`{loss.where} drops the whole block in {loss.loser.mark} ({names})",
-            "Leave the key out to keep the block; if all of it should go, `# omnicfg: ignore[OC306] because ...`.",
+            f"Leave the key out to keep the block; if all of it should go, {accepted(loss, RULE.code)}.",
             loss.stage_id,
             loss.platform,
         )

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from omnicfg.catalog.capabilities import entry_for, record_of
 from omnicfg.diagnostics import Fix, Severity
 from omnicfg.fixes.edits import rewrite_value
+from omnicfg.origins import told_to_set
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.rule import Finding, Rule, Subject, prefix_caching
 from omnicfg.tree import Mark
@@ -75,10 +76,11 @@ def check_profile(subject: Subject) -> Iterator[Finding]:
                 found.setdefault(kind, []).append(_Case(platform, plan, stage, entry))
     for kind, cases in found.items():
         _, plan, stage, _ = cases[0]
+        node = stage.engine_args.get("enable_prefix_caching")
         yield Finding(
             kind.mark,
             _message(plan, stage, cases),
-            _help(stage),
+            f"{told_to_set('enable_prefix_caching', 'false', node, stage.stage_id)}.",
             stage.stage_id,
             platform=",".join(case.platform for case in cases),
             severity=kind.severity,
@@ -128,7 +130,3 @@ def _known(cases: Sequence[_Case]) -> str:
         f"{verdict} {'here' if len(on) == 1 else f'on {listed(platforms)}'}: {evidence} [{source}]"
         for (verdict, evidence, source), platforms in on.items()
     )
-
-
-def _help(stage: StagePlan) -> str:
-    return f"Set `enable_prefix_caching: false` for stage {stage.stage_id}."

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from omnicfg.catalog.capabilities import entry_for
 from omnicfg.diagnostics import Severity
+from omnicfg.origins import told_to_set
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.resources.placement import parallel_setting
 from omnicfg.rule import DEFAULT_ENGINE, Finding, Rule, Subject, prefix_caching
@@ -55,8 +56,8 @@ def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
         if stage.stage_type == "diffusion" and _is_refused_by_record(plan, stage, subject):
             continue  # OC501's, with the evidence
         refused = _refused_on_diffusion if stage.stage_type == "diffusion" else _refused_on_text
-        for beside, hint in refused(stage):
-            node = stage.engine_args.items.get(_CACHE)
+        node = stage.engine_args.items.get(_CACHE)
+        for beside, hint in refused(stage, told_to_set(_CACHE, "false", node, stage.stage_id)):
             written = node if node is not None and plain(node) is not None else beside
             how = "is on" if written is node else "is unset, and vLLM's default is on,"
             if written is not None:
@@ -85,9 +86,8 @@ def _settings(stage: StagePlan) -> Iterator[tuple[object, Node]]:
     yield from config.items.items() if isinstance(config, Mapping) else ()
 
 
-def _refused_on_diffusion(stage: StagePlan) -> Iterator[tuple[Node | None, str]]:
-    """What is in the way (``None``: what is missing), and what to do."""
-    off = f"Set `{_CACHE}: false` for stage {stage.stage_id}"
+def _refused_on_diffusion(stage: StagePlan, off: str) -> Iterator[tuple[Node | None, str]]:
+    """What is in the way (``None``: what is missing), and what to do; ``off`` is how to turn the cache off."""
     if stage.arg("diffusion_kv_mode") != "paged_scheduler":
         yield None, f"{off}, or `{_PAGED}`."
     for name in ("enable_sleep_mode", "kv_transfer_config"):
@@ -95,10 +95,10 @@ def _refused_on_diffusion(stage: StagePlan) -> Iterator[tuple[Node | None, str]]
             yield stage.engine_args.items[name], f"{off}, or remove `{name}`."
 
 
-def _refused_on_text(stage: StagePlan) -> Iterator[tuple[Node | None, str]]:
+def _refused_on_text(stage: StagePlan, off: str) -> Iterator[tuple[Node | None, str]]:
     if stage.arg("runner") == "pooling":
         return
-    args, hint = stage.engine_args.items, f"Set `{_CACHE}: false` for stage {stage.stage_id}."
+    args, hint = stage.engine_args.items, f"{off}."
     transfer = stage.arg("kv_transfer_config")
     context = parallel_setting(stage, "decode_context_parallel_size")
     unit, block = stage.arg("prefix_match_unit"), stage.arg("block_size")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from omnicfg.diagnostics import Severity
-from omnicfg.losses import Loss, outermost
+from omnicfg.losses import Loss, accepted, outermost
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.tree import Node, Sequence, plain
 
@@ -56,7 +56,7 @@ def check_profile(subject: Subject) -> Iterator[Finding]:
             loss.winner.mark,
             f"`{loss.name}`{loss.where} replaces the list in {loss.loser.mark}, of which nothing stays: "
             f"{_items(loss.loser)}",
-            "Repeat the items that should stay; if none should, `# omnicfg: ignore[OC305] because ...`.",
+            f"Repeat the items that should stay; if none should, {accepted(loss, RULE.code)}.",
             loss.stage_id,
             loss.platform,
         )

@@ -9,6 +9,7 @@ from omnicfg.catalog.capabilities import entry_for
 from omnicfg.catalog.upstream import pipelines
 from omnicfg.diagnostics import Severity
 from omnicfg.fixes.edits import rewrite_value
+from omnicfg.origins import told_to_set
 from omnicfg.plan import Plan
 from omnicfg.rule import DEFAULT_ENGINE, Finding, Rule, Subject, effective_session_mode
 from omnicfg.tree import Node
@@ -67,12 +68,13 @@ def _undeclared_runner(plan: Plan, subject: Subject) -> Iterator[Finding]:
     stages = pipelines()[plan.pipeline]["stages"]
     without = [stage["stage_id"] for stage in stages if not stage["supports_native_mrv2_data_plane"]]
     if len(without) == len(stages):
+        node = plan.deploy.items["model_runner"]
         yield Finding(
-            plan.deploy.items["model_runner"].mark,
+            node.mark,
             f"no stage of pipeline {plan.pipeline} declares MRv2's data plane, "
             "so v2 runs unvalidated over the older transport",
-            "Set `model_runner: v1`, unless you are validating MRv2 for this model.",
-            fix=rewrite_value(subject, plan.deploy.items["model_runner"], "v1", safe=False),
+            f"{told_to_set('model_runner', 'v1', node)}, unless you are validating MRv2 for this model.",
+            fix=rewrite_value(subject, node, "v1", safe=False),
         )
 
 

@@ -8,6 +8,7 @@ from omnicfg.catalog.upstream import deploy_schema, pipelines
 from omnicfg.diagnostics import Severity
 from omnicfg.fixes.edits import rewrite_value
 from omnicfg.near import near
+from omnicfg.origins import told_to_set
 from omnicfg.plan import Plan
 from omnicfg.rule import Finding, Rule, Subject
 
@@ -49,6 +50,6 @@ def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
         yield Finding(
             node.mark,
             f"pipeline {plan.pipeline} has no duplex plugin, so `session_mode: duplex` is served as turn",
-            "Set `session_mode: turn`, which is what runs.",
+            f"{told_to_set('session_mode', 'turn', node)}, which is what runs.",
             fix=rewrite_value(subject, node, "turn", safe=False),
         )
