@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnicfg.findings.toml_places import Route, places
@@ -96,6 +96,7 @@ def toml(value: Any) -> str:
     return str(value).lower()
 
 
+@settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.dictionaries(_TEXTS, _VALUES, max_size=4))
 def test_any_text(data: dict[str, Any]) -> None:
     text = "".join(f"{toml(key)} = {toml(value)} # x\n\n" for key, value in data.items())
