@@ -25,7 +25,8 @@ def reports(left: str, right: str) -> tuple[Report, Report]:
 
     A published set has a table a model: it is that of the other report's, or named (``h20:qwen3-omni``).
     """
-    files = {name: read_report(name) for name in (left, right) if not _is_published(name)}
+    beside = f"Published: {', '.join(published.names())}. "
+    files = {name: read_report(name, beside) for name in (left, right) if not _is_published(name)}
     sides = []
     for name, other in ((left, right), (right, left)):
         sides.append(files[name] if name in files else _published(name, files.get(other)))
@@ -50,15 +51,28 @@ def _published(name: str, other: Report | None) -> Report:
     return published.published(which, model)
 
 
-def read_report(name: str) -> Report:
-    """The report of a file, or of a folder of ``bench --out``. Raises :class:`UsageError`."""
+def require_measured(name: str) -> None:
+    """Raises :class:`UsageError` for the name of a published set: its tables are all that there is of it."""
+    if _is_published(name):
+        raise UsageError(
+            f"`{name}` holds published rates of loads, not the measurements behind them",
+            f"Name the folder that `omnicfg bench prefix-cache --out` wrote. "
+            f"`omnicfg bench compare DIR {name}` holds such a folder against what is published.",
+        )
+
+
+def read_report(name: str, known: str = "") -> Report:
+    """The report of a file, or of a folder of ``bench --out``. Raises :class:`UsageError`.
+
+    ``known`` says what else could have been named, where there is something.
+    """
     path = Path(name) / "report.json" if Path(name).is_dir() else Path(name)
     try:
         with path.open("rb") as stream:
             content = stream.read(MAX_BYTES + 1)
         document = json.loads(content) if len(content) <= MAX_BYTES else None
     except OSError as error:
-        help = f"Published: {', '.join(published.names())}; else a report.json, or the folder of `--out`."
+        help = f"{known}A report is a report.json, or the folder that `omnicfg bench prefix-cache --out` wrote."
         raise UsageError(f"`{path}` cannot be read: {error.strerror}", help) from None
     except (ValueError, RecursionError):
         document = None

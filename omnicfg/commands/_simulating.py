@@ -72,12 +72,15 @@ def simulate(
     command: str,
 ) -> int:
     """Print what clusters of the measured server would do with a trace; 1 where none reaches the goal."""
+    from omnicfg.bench.comparison import read_report, require_measured
+
+    for name in reports:
+        require_measured(name)
     if len(reports) != 1 or trace is None:
         raise UsageError(
             "`omnicfg bench simulate` takes one report and a trace",
             "`omnicfg bench simulate bench --trace requests.csv`; the report is the folder of `--out`.",
         )
-    from omnicfg.bench.comparison import read_report
     from omnicfg.bench.simulation import routings, told
     from omnicfg.bench.simulation.figures import figures
     from omnicfg.bench.simulation.study import study

@@ -209,10 +209,12 @@ def _report(folders: list[str], out: Path | None, format: str) -> int:
     """Makes the report of measurements anew, from another machine's too."""
     if len(folders) != 1:
         raise UsageError("`omnicfg bench report` takes one folder", "The one that `bench prefix-cache --out` wrote.")
+    from omnicfg.bench.comparison import require_measured
     from omnicfg.bench.report import report_of
     from omnicfg.bench.store import Store
     from omnicfg.bench.written import show, write
 
+    require_measured(folders[0])
     store = Store.of(Path(folders[0]))
     report = report_of(store.setup, store.measurements())
     write(out or store.folder, report)

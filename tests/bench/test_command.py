@@ -45,6 +45,25 @@ def test_an_action_that_is_none_is_answered_with_those_that_are() -> None:
     assert refused("measure", "tiny_omni")[1] == "It can: prefix-cache, equality, report, compare, simulate, trace."
 
 
+@pytest.mark.parametrize("words", [["simulate", "NAME", "--trace", "chat"], ["simulate", "NAME"], ["report", "NAME"]])
+@pytest.mark.parametrize("name", ["h20", "h20:qwen3-omni"])
+def test_published_results_are_not_taken_for_measurements(words: list[str], name: str) -> None:
+    """They can be compared with, and nothing else; a name that is none is not answered with theirs."""
+    told = refused(*(name if word == "NAME" else word for word in words))
+    assert told == (
+        f"`{name}` holds published rates of loads, not the measurements behind them",
+        f"Name the folder that `omnicfg bench prefix-cache --out` wrote. "
+        f"`omnicfg bench compare DIR {name}` holds such a folder against what is published.",
+    )
+
+
+def test_what_can_be_named_as_a_report() -> None:
+    report = "A report is a report.json, or the folder that `omnicfg bench prefix-cache --out` wrote."
+    message = "`nothing` cannot be read: No such file or directory"
+    assert refused("simulate", "nothing", "--trace", "chat") == (message, report)
+    assert refused("compare", "nothing", "h20") == (message, f"Published: h20. {report}")
+
+
 def test_two_tables_contradict_each_other(model: Path) -> None:
     words = ["prefix-cache", "qwen3_omni_moe", "--model", str(model), "--quick", "--loads-file", "x.csv"]
     assert "contradict" in refused(*words)[0]
