@@ -56,7 +56,7 @@ def require_measured(name: str) -> None:
     if _is_published(name):
         raise UsageError(
             f"`{name}` holds published rates of loads, not the measurements behind them",
-            f"Name the folder that `omnicfg bench prefix-cache --out` wrote. "
+            "Name the folder that `omnicfg bench prefix-cache --out` wrote. "
             f"`omnicfg bench compare DIR {name}` holds such a folder against what is published.",
         )
 

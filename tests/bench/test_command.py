@@ -52,8 +52,10 @@ def test_published_results_are_not_taken_for_measurements(words: list[str], name
     told = refused(*(name if word == "NAME" else word for word in words))
     assert told == (
         f"`{name}` holds published rates of loads, not the measurements behind them",
-        f"Name the folder that `omnicfg bench prefix-cache --out` wrote. "
-        f"`omnicfg bench compare DIR {name}` holds such a folder against what is published.",
+        (
+            "Name the folder that `omnicfg bench prefix-cache --out` wrote. "
+            f"`omnicfg bench compare DIR {name}` holds such a folder against what is published."
+        ),
     )
 
 
