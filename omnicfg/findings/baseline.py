@@ -1,6 +1,8 @@
 """Baselines: findings that were there before anybody looked, so that only new ones count.
 
-The file is JSON (``schemas/baseline.schema.json``), with paths relative to its own folder.
+The file is JSON (``schemas/baseline.schema.json``), with paths relative to its own folder. Links to folders are
+followed, so that a file has one path however it was reached. A file that is itself a link keeps its own name: it is a
+profile of its own, whose bases are looked for from where the link is.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ class Baseline:
 
     def __init__(self, file: Path, counts: Counter[Fingerprint]) -> None:
         self.file = file
+        self.folder = Path(os.path.realpath(file.parent))
         self.counts = counts
 
     @classmethod
@@ -48,24 +51,29 @@ class Baseline:
             raise _bad(file, "this is no baseline: it has no list of `findings`")
         if data.get("version") != VERSION:
             raise _bad(file, f"this is a baseline of version `{data.get('version')}`; this omnicfg knows {VERSION}")
-        counts: Counter[Fingerprint] = Counter()
+        known, counts = cls(file, Counter()), _Counts()
         for number, entry in enumerate(data["findings"]):
             if not _is_entry(entry):
                 raise _bad(file, f"entry {number + 1} of `findings` is none of a baseline")
-            counts[Fingerprint(entry["code"], entry["path"], entry["where"], entry["stage_id"])] += entry["count"]
-        return cls(file, counts)
+            path = relative(entry["path"], known.folder, known.folder)
+            counts.add(
+                entry["path"], Fingerprint(entry["code"], path, entry["where"], entry["stage_id"]), entry["count"]
+            )
+        known.counts = counts.most()
+        return known
 
     @classmethod
     def write(cls, file: Path, findings: Iterable[Diagnostic]) -> Baseline:
         """Write the findings into a file, and give them as the baseline that it is now."""
         check_writable(file)
         made = cls(file, Counter())
-        fingerprints = Fingerprints()
+        fingerprints, counts = Fingerprints(), _Counts()
         messages: dict[Fingerprint, str] = {}
         for finding in findings:
             fingerprint = made.fingerprint(finding, fingerprints)
-            made.counts[fingerprint] += 1
+            counts.add(finding.path, fingerprint)
             messages.setdefault(fingerprint, without_passwords(finding.message))
+        made.counts = counts.most()
         entries = [
             each._asdict() | {"count": made.counts[each], "message": messages[each]}
             for each in sorted(made.counts, key=lambda each: (each.path, each.where, each.code, str(each.stage_id)))
@@ -75,18 +83,16 @@ class Baseline:
 
     def fingerprint(self, finding: Diagnostic, fingerprints: Fingerprints) -> Fingerprint:
         """The fingerprint of a finding as this file has it."""
-        return fingerprints.of(finding, relative(finding.path, self.file.parent))
+        return fingerprints.of(finding, relative(finding.path, self.folder))
 
     def new(self, findings: Iterable[Diagnostic]) -> tuple[list[Diagnostic], Counter[Fingerprint]]:
         """The findings that are not known, and how many are left of those that are: mended since, or not looked at."""
-        left, fingerprints, new = Counter(self.counts), Fingerprints(), []
+        met, fingerprints, new = _Counts(), Fingerprints(), []
         for finding in findings:
             fingerprint = self.fingerprint(finding, fingerprints)
-            if left[fingerprint] > 0:
-                left[fingerprint] -= 1
-            else:
+            if met.add(finding.path, fingerprint) > self.counts[fingerprint]:
                 new.append(finding)
-        return new, +left
+        return new, self.counts - met.most()
 
     def stale(self, left: Counter[Fingerprint], is_judged: Callable[[str, Path], bool]) -> Iterator[Fingerprint]:
         """Of what is left, what the file need not know any more.
@@ -94,23 +100,54 @@ class Baseline:
         ``is_judged(code, file)`` tells whether all was looked at that could have shown such a finding in a file.
         """
         for fingerprint in left:
-            file = self.file.parent / fingerprint.path
-            if is_judged(fingerprint.code, file) or _is_gone(fingerprint.path, file):
+            file = self.folder / fingerprint.path
+            if is_judged(fingerprint.code, file) if _is_there(file) else _is_of_a_file(fingerprint.path):
                 yield fingerprint
 
 
-def relative(path: str, folder: Path) -> str:
-    """A file as it is named from a folder, with slashes; what is no file (``--set x=1``, a shipped name) as it is."""
-    if not path or path.startswith("--") or not Path(path).exists():
+class _Counts:
+    """How many findings there are of each fingerprint; those of a file that is met under several names count once."""
+
+    def __init__(self) -> None:
+        self._under: dict[str, Counter[Fingerprint]] = {}
+
+    def add(self, name: str, fingerprint: Fingerprint, count: int = 1) -> int:
+        """Count more findings of a file under a name; how many there are under this name now."""
+        counts = self._under.setdefault(name, Counter())
+        counts[fingerprint] += count
+        return counts[fingerprint]
+
+    def most(self) -> Counter[Fingerprint]:
+        """The most that any name of a file has."""
+        most: Counter[Fingerprint] = Counter()
+        for counts in self._under.values():
+            most |= counts
+        return most
+
+
+def relative(path: str, folder: Path, start: Path = Path()) -> str:
+    """A file that is named from ``start`` as it is named from ``folder``, a real one, with slashes.
+
+    What is no file (``--set x=1``, a shipped name) stays as it is.
+    """
+    if not path or path.startswith("--") or not _is_there(start / path):
         return path
-    return os.path.relpath(path, folder).replace(os.sep, "/")
+    return os.path.relpath(located(start / path), folder).replace(os.sep, "/")
 
 
-def _is_gone(name: str, file: Path) -> bool:
-    """Whether a name is that of a file, and there is none."""
-    return (
-        bool(name) and not name.startswith("--") and name.removesuffix(".yaml") not in library() and not file.exists()
-    )
+def located(path: Path) -> str:
+    """A file's own name in the real folder that it is in: links to folders are followed, one to the file is not."""
+    return str(Path(os.path.realpath(path.parent)) / path.name)
+
+
+def _is_there(file: Path) -> bool:
+    """Whether there is such a file; ``Path.exists`` raises for names that no file can have."""
+    return os.path.exists(file)  # noqa: PTH110
+
+
+def _is_of_a_file(name: str) -> bool:
+    """Whether a name is that of a file of the user's, be it there or not."""
+    return bool(name) and not name.startswith("--") and name.removesuffix(".yaml") not in library()
 
 
 def _parsed(file: Path) -> Any:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from omnicfg.buffers import identity
 from omnicfg.diagnostics import Diagnostic, Severity
 
 if TYPE_CHECKING:
@@ -51,8 +52,10 @@ def report_of(checked: Checked, settings: Settings, baseline: Baseline | None, f
     findings, suppressed = reviewed(checked, settings)
     if baseline is None:
         return Report(findings, checked.profiles, fail_on, suppressed)
+    from omnicfg.findings.baseline import located
+
     new, left = baseline.new(findings)
-    stale = tuple((each, left[each]) for each in baseline.stale(left, judge(checked, settings)))
+    stale = tuple((each, left[each]) for each in baseline.stale(left, judge(checked, settings, located)))
     return Report(new, checked.profiles, fail_on, suppressed, len(findings) - len(new), stale)
 
 
@@ -80,12 +83,14 @@ def _applied(findings: Iterable[Diagnostic], settings: Settings) -> Iterator[Dia
     return (counted for finding in findings if (counted := settings.applied(finding)) is not None)
 
 
-def judge(checked: Checked, settings: Settings) -> Callable[[str, Path], bool]:
+def judge(
+    checked: Checked, settings: Settings, identify: Callable[[Path], str] = identity
+) -> Callable[[str, Path], bool]:
     """Tells of a code and a file whether all was looked at that could have found it there.
 
-    Where it was and nothing was found, a suppression or a baseline expects what is no longer there.
+    Where it was and nothing was found, a suppression or a baseline expects what is no longer there. ``identify`` says
+    what they tell files apart by.
     """
-    from omnicfg.buffers import identity
     from omnicfg.findings.suppressions import about_suppressions
     from omnicfg.rule import DEFAULT_ENGINE, all_platforms, rule_modules, rule_of
 
@@ -98,9 +103,9 @@ def judge(checked: Checked, settings: Settings) -> Callable[[str, Path], bool]:
     rules = [rule_of(module) for module in rule_modules()]
     of_others = {rule.code for rule in rules if rule.engine not in (DEFAULT_ENGINE, checked.engine)}
     codes = (known_codes() | checked.policies) - of_others - about_suppressions() if is_whole else frozenset()
-    whole = {identity(checked.files[name]) for name in checked.whole}
+    whole = {identify(checked.files[name]) for name in checked.whole}
 
     def is_judged(code: str, file: Path) -> bool:
-        return code in codes and identity(file) in whole and not settings.is_off(code, str(file))
+        return code in codes and identify(file) in whole and not settings.is_off(code, str(file))
 
     return is_judged

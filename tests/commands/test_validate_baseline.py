@@ -149,6 +149,79 @@ def test_paths_are_relative_to_the_file(
     assert validate("--baseline", "../ci/known.json").code == 0
 
 
+@pytest.mark.parametrize("written", ["deploy", "link", "deploy/../link", "deploy/a.yaml", "link/a.yaml"])
+@pytest.mark.parametrize("read", ["deploy", "link", "ABSOLUTE/link", "deploy/a.yaml", "link/../deploy/a.yaml"])
+def test_a_file_is_known_by_whichever_folder_it_is_reached(
+    validate: Validate, profile_file: WriteProfile, tmp_path: Path, written: str, read: str
+) -> None:
+    profile_file(TTS + "x: 1\n", "deploy/a.yaml")
+    Path("link").symlink_to("deploy")
+    validate(written, "--write-baseline", "known.json")
+    assert [one["path"] for one in findings()] == ["deploy/a.yaml"]
+    result = validate(read.replace("ABSOLUTE", str(tmp_path)), "--baseline", "known.json")
+    assert (result.code, result.err) == (0, "")
+
+
+def test_a_baseline_is_the_same_by_whichever_folder_it_is_reached(
+    validate: Validate, profile_file: WriteProfile, tmp_path: Path
+) -> None:
+    profile_file(TTS + "x: 1\n", "deploy/a.yaml")
+    Path("deep/ci").mkdir(parents=True)
+    Path("link").symlink_to("deep/ci")
+    for name in ("link/known.json", "deep/ci/known.json"):
+        validate("--write-baseline", name)
+        assert [one["path"] for one in findings(name)] == ["../../deploy/a.yaml"]
+        for other in ("link/known.json", "deep/ci/known.json", f"{tmp_path}/link/known.json"):
+            result = validate("--baseline", other)
+            assert (result.code, result.err) == (0, "")
+
+
+def test_a_file_that_is_met_twice_is_known_once(validate: Validate, profile_file: WriteProfile) -> None:
+    profile_file(TTS + "x: 1\n", "deploy/a.yaml")
+    Path("link").symlink_to("deploy")
+    validate("deploy", "link", "--write-baseline", "known.json")
+    assert [(one["path"], one["count"]) for one in findings()] == [("deploy/a.yaml", 1)]
+    for words in (["deploy"], ["link"], ["deploy", "link"]):
+        result = validate(*words, "--baseline", "known.json")
+        assert (result.code, result.err) == (0, "")
+
+
+def test_what_is_new_is_new_under_each_name(validate: Validate, profile_file: WriteProfile) -> None:
+    profile_file(TTS + "x: 1\n", "deploy/a.yaml")
+    Path("link").symlink_to("deploy")
+    validate("deploy", "--write-baseline", "known.json")
+    profile_file(TTS + "y: 1\n", "deploy/a.yaml")
+    result = validate("deploy", "link", "--baseline", "known.json", "--format", "json")
+    told = [(one["path"], one["message"]) for one in result.data["diagnostics"]]
+    assert told == [(name, "unknown key `y` in the profile") for name in ("deploy/a.yaml", "link/a.yaml")]
+    assert result.err.endswith("makes it current:\n  deploy/a.yaml: OC101 x\n")
+
+
+def test_a_path_with_a_linked_folder_in_a_baseline_is_read_as_that_of_the_real_one(
+    validate: Validate, profile_file: WriteProfile
+) -> None:
+    profile_file(TTS + "x: 1\n", "deploy/a.yaml")
+    Path("link").symlink_to("deploy")
+    validate("deploy", "--write-baseline", "known.json")
+    entries = findings()
+    known = {"version": 1, "findings": [*entries, {**entries[0], "path": "link/a.yaml"}]}
+    Path("known.json").write_text(json.dumps(known), encoding="utf-8")
+    result = validate("deploy", "--baseline", "known.json")
+    assert (result.code, result.err) == (0, "")
+
+
+def test_a_file_that_is_a_link_is_known_by_its_own_name(validate: Validate, profile_file: WriteProfile) -> None:
+    """Its bases are looked for beside the link: beside another base the same text has other findings."""
+    real = profile_file(TTS + "x: 1\n", "deploy/a.yaml")
+    Path("deploy/b.yaml").symlink_to(real)
+    validate("deploy", "--write-baseline", "known.json")
+    assert [one["path"] for one in findings()] == ["deploy/a.yaml", "deploy/b.yaml"]
+    alone = validate("deploy/a.yaml", "--baseline", "known.json")
+    assert (alone.code, alone.err) == (0, "")
+    validate("deploy/a.yaml", "--write-baseline", "known.json")
+    assert validate("deploy/b.yaml", "--baseline", "known.json").code == 1
+
+
 def test_a_shipped_profile_and_a_setting_are_known_by_name(validate: Validate) -> None:
     words = ("minicpmo_4_5_turn_mrv2", "--set", "asynch_chunk=1")
     assert validate(*words).code == 1
@@ -200,6 +273,18 @@ def test_what_is_no_baseline(tmp_path: Path, text: str, line: int, message: str)
     (problem,) = caught.value.diagnostics
     assert (problem.path, problem.line) == (str(file), line if "\xff" not in text else problem.line)
     assert problem.message.startswith(message)
+
+
+@pytest.mark.parametrize("path", ["a\0b", "x/a\0b/c", "a" * 5000, "x/" + "b/" * 3000 + "c", "\ud800", "x\ud800/y"])
+def test_a_name_that_no_file_can_have_is_that_of_one_that_is_gone(
+    validate: Validate, profile_file: WriteProfile, path: str
+) -> None:
+    profile_file(TTS)
+    entry = {"code": "OC101", "path": path, "where": "x", "stage_id": None, "count": 1, "message": ""}
+    Path("known.json").write_text(json.dumps({"version": 1, "findings": [entry]}), encoding="utf-8")
+    result = validate("--baseline", "known.json")
+    assert (result.code, result.out) == (0, "No findings in 1 profile.\n")
+    assert result.err.startswith("note: 1 finding of known.json is there no more")
 
 
 @pytest.mark.parametrize(
