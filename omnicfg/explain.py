@@ -111,7 +111,8 @@ def _located(plan: Plan, key: str) -> tuple[StagePlan | None, tuple[str, ...]]:
         known = ", ".join(map(str, ids))
         raise UsageError(f"pipeline {plan.pipeline} has no stage {steps[1]}", f"Its stages are {known}.")
     if len(steps) < 3:
-        raise UsageError(f"`{key}` is a whole stage, not a setting of it", f"Write `stages.{ids[0]}.KEY`.")
+        what = "is a whole stage, not a setting of it" if stage else "are all stages, not a setting of one"
+        raise UsageError(f"`{key}` {what}", f"Write `stages.{stage.stage_id if stage else ids[0]}.KEY`.")
     return stage, steps[2:]
 
 
@@ -129,14 +130,16 @@ def chain_of(node: Node | None) -> tuple[Link, ...]:
 def _check_exists(plan: Plan, stage: StagePlan | None, route: tuple[str, ...], version: str) -> None:
     schema = deploy_schema()
     if stage is None:
-        _refuse_wide(plan, route, known_engine_args(version))
+        _refuse_wide(plan, route)
     name = route[0] if route[0] not in _SPELLINGS or len(route) == 1 else route[1]
     known = {*schema.stage_fields, *known_engine_args(version), *map(str, stage.tree.items)}
     known = known.union(map(str, stage.engine_args.items), map(str, stage.extras.items), *schema.owners.values())
     if name not in known:
         raise UsageError(
             f"a stage has no setting `{name}`",
-            did_you_mean(name, known) or "`omnicfg schema stage` and `omnicfg schema vllm` list them.",
+            _elsewhere(".".join(route), stage.stage_id)
+            or did_you_mean(name, known)
+            or "`omnicfg schema stage` and `omnicfg schema vllm` list them.",
         )
     siblings = _siblings(stage, route)
     if siblings is not None and route[-1] not in siblings:
@@ -145,17 +148,23 @@ def _check_exists(plan: Plan, stage: StagePlan | None, route: tuple[str, ...], v
             raise UsageError(f"`{'.'.join(route[:-1])}` has no entry `{route[-1]}` here", hint)
 
 
-def _refuse_wide(plan: Plan, route: tuple[str, ...], of_stages: frozenset[str]) -> NoReturn:
+def _elsewhere(key: str, stage_id: int) -> str | None:
+    """Where a key is that does exist."""
+    from omnicfg.where import belongs
+
+    place = belongs(key, stage_id)
+    return None if place is None else f"It is a setting of {place[0]}: `{place[1]}`."
+
+
+def _refuse_wide(plan: Plan, route: tuple[str, ...]) -> NoReturn:
     if route[0] in _SOURCES:
         raise UsageError(
             f"`{route[0]}` says where values come from, and has none in the end",
             "Ask for a value, such as `stages.0.max_num_seqs`; `--platform` says on which platform.",
         )
-    schema, parent = deploy_schema(), ".".join(route[:-1])
-    names = [*schema.deploy_fields] if len(route) == 1 else _below(plan.deploy, route)
-    hint = did_you_mean(route[-1], names)
-    if hint is None and (route[0] in schema.stage_fields or route[0] in of_stages):
-        hint = f"It is a setting of a stage: `stages.{plan.stages[0].stage_id}.{'.'.join(route)}`."
+    fields, parent = deploy_schema().deploy_fields, ".".join(route[:-1])
+    hint = None if route[0] in fields else _elsewhere(".".join(route), plan.stages[0].stage_id)
+    hint = hint or did_you_mean(route[-1], _below(plan.deploy, route) if parent else fields)
     if route[0].startswith("stage"):
         hint = "Write it like `stages.0.max_num_seqs`."
     what = f"`{parent}`" if parent else "a profile"

@@ -155,9 +155,7 @@ def _set_top(tree: Mapping, override: Override) -> Mapping:
         if name in _NOT_SETTABLE:
             refuse("bad-override", override.node.mark, f"`{name}` cannot be overridden", _NOT_SETTABLE[name])
         names = [field for field in schema.deploy_fields if field not in (*_NOT_SETTABLE, "stages")]
-        hint = did_you_mean(name, names)
-        if hint is None and name in known_engine_args():
-            hint = f"It is a setting of a stage: `--set stages.0.{override.key}=...`."
+        hint = _elsewhere(override.key, 0) or did_you_mean(name, names)
         if hint is None and name.startswith("stage"):
             hint = "Write it like `stages.0.max_num_seqs`."
         refuse(
@@ -172,6 +170,14 @@ def _set_top(tree: Mapping, override: Override) -> Mapping:
     if name in schema.pipeline_wide:
         result.put("stages", _on_every_stage(tree, name, result.items[name]))
     return result
+
+
+def _elsewhere(key: str, stage_id: int) -> str | None:
+    """Where a key is to be set that does exist."""
+    from omnicfg.where import belongs
+
+    place = belongs(key, stage_id)
+    return None if place is None else f"It is a setting of {place[0]}: `--set {place[1]}=...`."
 
 
 def _on_every_stage(tree: Mapping, name: str, node: Node) -> Sequence:
@@ -223,12 +229,17 @@ def _stage_route(override: Override) -> tuple[int, tuple[str, ...]]:
     name = route[0]
     schema = deploy_schema()
     known = (set(schema.stage_fields) | known_engine_args() | set().union(*schema.owners.values())) - {"stage_id"}
-    if name not in known or name in _BLOCKS:
+    if name in _BLOCKS:
+        help = f"Set what is in it, one by one: `--set {override.key}.KEY=...`."
+        refuse("bad-override", mark, f"`{name}` cannot be set as a whole", help)
+    if name not in known:
         refuse(
             "bad-override",
             mark,
             f"a stage has no setting `{name}`",
-            did_you_mean(name, known) or "`omnicfg schema stage` lists the settings of a stage.",
+            _elsewhere(dotted(route), int(override.route[1]))
+            or did_you_mean(name, known)
+            or "`omnicfg schema stage` lists the settings of a stage.",
         )
     return int(override.route[1]), route
 

@@ -154,12 +154,13 @@ def _elsewhere(key: str, place: str, kind: str | None) -> str | None:
 
 
 def _inside(key: str, block: Block, version: str) -> str | None:
-    """The nested config of vLLM that a stage's key is a field of."""
+    """The block of a stage, sampling parameters or a nested config of vLLM, that the key is a field of."""
     assert block.known is not None
     if block.place != "stage":
         return None
     configs = config_args(version).items()
     owners = [name for name, config in configs if name in block.known and key in config_class(config, version).types]
+    owners += ["default_sampling_params"] if key in deploy_schema().sampling_params else []
     return f"`{key}` is a setting of `{'` and of `'.join(sorted(owners))}`: put it there." if owners else None
 
 

@@ -11,6 +11,7 @@ from omnicfg.errors import ResolveError
 from omnicfg.passes.deploy import deploy
 from omnicfg.passes.override import apply_overrides, document_of, parse_overrides
 from omnicfg.tree import LayerKind, Mapping, Mark, Scalar, plain
+from omnicfg.where import belongs
 from tests.passes.trees import tree_of
 
 PROFILE = """\
@@ -200,10 +201,37 @@ def test_a_misspelt_key_has_a_near_name() -> None:
         assert refused.value.diagnostics[0].help == f"Did you mean `{near}`?"
 
 
-def test_a_stages_key_at_the_top_is_told_where_it_belongs() -> None:
+@pytest.mark.parametrize(
+    ("key", "what", "path"),
+    [
+        ("kv_cache_dtype", "a stage", "stages.0.kv_cache_dtype"),
+        ("tensor_parallel_size", "a stage", "stages.0.tensor_parallel_size"),
+        ("devices", "a stage", "stages.0.devices"),
+        ("env.A", "a stage", "stages.0.env.A"),
+        ("temperature", "a stage's sampling parameters", "stages.0.default_sampling_params.temperature"),
+        ("stages.1.top_k", "a stage's sampling parameters", "stages.1.default_sampling_params.top_k"),
+        ("stages.1.model_runner", "the whole profile", "model_runner"),
+        ("stages.1.connectors.shm.name", "the whole profile", "connectors.shm.name"),
+    ],
+)
+def test_a_key_that_exists_elsewhere_is_told_where(key: str, what: str, path: str) -> None:
     with pytest.raises(ResolveError) as refused:
-        with_settings("kv_cache_dtype=fp8")
-    assert refused.value.diagnostics[0].help == "It is a setting of a stage: `--set stages.0.kv_cache_dtype=...`."
+        with_settings(f"{key}=1")
+    assert refused.value.diagnostics[0].help == f"It is a setting of {what}: `--set {path}=...`."
+
+
+@pytest.mark.parametrize("block", ["engine_args", "engine_extras", "runtime"])
+def test_a_block_is_set_by_what_is_in_it(block: str) -> None:
+    with pytest.raises(ResolveError) as refused:
+        with_settings(f"stages.0.{block}={{dtype: half}}")
+    (found,) = refused.value.diagnostics
+    assert found.message == f"`{block}` cannot be set as a whole"
+    assert found.help == f"Set what is in it, one by one: `--set stages.0.{block}.KEY=...`."
+
+
+@pytest.mark.parametrize("name", ["stages", "stage_id", "platforms", "base_config"])
+def test_what_is_no_setting_anywhere_is_sent_nowhere(name: str) -> None:
+    assert belongs(name) is None
 
 
 @pytest.mark.parametrize(

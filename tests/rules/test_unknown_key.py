@@ -68,6 +68,9 @@ MISPLACED = {
     "stages: [{stage_id: 0, scheduler_cls: x}]\n": (
         "`scheduler_cls` belongs to the pipeline's topology; a profile cannot change it."
     ),
+    "stages: [{stage_id: 0, temperature: 0.5}]\n": (
+        "`temperature` is a setting of `default_sampling_params`: put it there."
+    ),
     "platforms: {npu: {session_mode: turn}}\n": (
         "`session_mode` is a setting of the whole profile: put it at the top level."
     ),
