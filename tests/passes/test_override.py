@@ -11,7 +11,6 @@ from omnicfg.errors import ResolveError
 from omnicfg.passes.deploy import deploy
 from omnicfg.passes.override import apply_overrides, document_of, parse_overrides
 from omnicfg.tree import LayerKind, Mapping, Mark, Scalar, plain
-from omnicfg.where import belongs
 from tests.passes.trees import tree_of
 
 PROFILE = """\
@@ -227,11 +226,6 @@ def test_a_block_is_set_by_what_is_in_it(block: str) -> None:
     (found,) = refused.value.diagnostics
     assert found.message == f"`{block}` cannot be set as a whole"
     assert found.help == f"Set what is in it, one by one: `--set stages.0.{block}.KEY=...`."
-
-
-@pytest.mark.parametrize("name", ["stages", "stage_id", "platforms", "base_config"])
-def test_what_is_no_setting_anywhere_is_sent_nowhere(name: str) -> None:
-    assert belongs(name) is None
 
 
 @pytest.mark.parametrize(
