@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -59,6 +59,8 @@ def run(
     """Exit code: 0 where nothing changes, 1 where something does. What cannot be compared at all is trouble."""
     platforms = platforms_of(platform)
     if versions is not None:
+        unread = {"--git": git, "--effective": effective, "--vllm-version": vllm_version is not None}
+        _refuse_unread({**unread, "--pipeline": pipeline is not None, "--model": model is not None})
         return _versions(versions, words, platforms, format)
     finish = finish_of(effective, vllm_version)
     if git:
@@ -72,6 +74,13 @@ def run(
     comparison = _compare(words[0], words[1], platforms, pipeline, finish, model)
     sys.stdout.write(_render(words[0], words[1], comparison, platforms, format))
     return int(comparison.differs)
+
+
+def _refuse_unread(given: Mapping[str, bool]) -> None:
+    """An upgrade is looked at in profiles as they are: what would make others of them is not passed over."""
+    unread = [f"`{option}`" for option, is_given in given.items() if is_given]
+    if unread:
+        raise UsageError(f"`diff --versions` takes no {' and no '.join(unread)}", "Leave it out, or `--versions`.")
 
 
 def _compare(

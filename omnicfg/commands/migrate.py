@@ -58,6 +58,7 @@ def run(
     if line is not None:
         if paths or in_place or check:
             raise UsageError("a command names its own files", "Give `-o FILE` or `--stdout`, and no OLD.")
+        _check_ways([output is not None, stdout], flat, base)
         return _of_command(line, output, flat, base, pipeline, platform, format)
     _check_request(paths, [output is not None, in_place, stdout, check], flat, base)
     if check:
@@ -179,15 +180,19 @@ def _show_command(made: MigratedCommand, output: Path | None, format: str) -> in
 
 
 def _check_request(paths: Sequence[Path], ways: Sequence[bool], flat: bool, base: str | None) -> None:
-    if sum(ways) > 1:
-        raise UsageError("`-o`, `--in-place`, `--stdout` and `--check` exclude each other", "Choose one of them.")
-    if flat and base is not None:
-        raise UsageError("`--flat` has no base, and `--base` names one", "Choose one of them.")
+    _check_ways(ways, flat, base)
     if not paths:
         raise UsageError("OLD is missing", "`omnicfg migrate --help` shows how it is used.")
     _, in_place, _, check = ways
     if len(paths) > 1 and not (in_place or check):
         raise UsageError("one file at a time, other than with `--in-place` or `--check`", "Run the command for each.")
+
+
+def _check_ways(ways: Sequence[bool], flat: bool, base: str | None) -> None:
+    if sum(ways) > 1:
+        raise UsageError("`-o`, `--in-place`, `--stdout` and `--check` exclude each other", "Choose one of them.")
+    if flat and base is not None:
+        raise UsageError("`--flat` has no base, and `--base` names one", "Choose one of them.")
 
 
 def _is_old(path: Path) -> bool:

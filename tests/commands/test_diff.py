@@ -162,3 +162,15 @@ def test_versions_trouble(run: Run, words: list[str], message: str) -> None:
     result = run("diff", "--versions", *words)
     assert (result.code, result.out) == (2, "")
     assert message in result.err
+
+
+@pytest.mark.parametrize(
+    "option", [["--git"], ["--effective"], ["--vllm-version", "0.32.0"], ["--pipeline", "qwen3_tts"], ["--model", "."]]
+)
+def test_an_upgrade_does_not_pass_over_what_it_does_not_read(
+    run: Run, profile_file: WriteProfile, option: list[str]
+) -> None:
+    profile = profile_file("pipeline: qwen3_tts\nasync_chunk: false\n")
+    result = run("diff", "--versions", "vllm", "0.31.0..0.32.0", profile, *option)
+    assert (result.code, result.out) == (2, "")
+    assert f"`diff --versions` takes no `{option[0]}`" in result.err

@@ -88,6 +88,8 @@ def test_refused_files_are_data_too(run: Run, profile_file: WriteProfile) -> Non
         (["OLD", "OLD"], "one file at a time"),
         (["OLD", "--check", "--stdout"], "exclude each other"),
         (["OLD", "--flat", "--base", "qwen3_tts"], "`--flat` has no base"),
+        (["--command", "vllm serve x --omni", "-o", "NEW", "--stdout"], "exclude each other"),
+        (["--command", "vllm serve x --omni", "--flat", "--base", "qwen3_tts"], "`--flat` has no base"),
         (["OLD", "-o", "OLD"], "is read for this itself"),
         (["OLD", "-o", "nowhere/new.yaml"], "there is no directory"),
         (["OLD", "--base", "qwen3_ttss"], "no profile `qwen3_ttss`"),
