@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from omnicfg.errors import UsageError
 from omnicfg.findings.review import Report
 from omnicfg.wording import counted
 
@@ -23,6 +24,16 @@ def baseline_of(file: Path | None) -> Baseline | None:
     from omnicfg.findings.baseline import Baseline
 
     return Baseline.read(file)
+
+
+def known_findings(read: Path | None, write: Path | None, configured: Path | None) -> Baseline | None:
+    """The baseline of ``--baseline``, or else the configured one; none where all findings are to be written."""
+    if read is not None and write is not None:
+        raise UsageError(
+            "`--baseline` and `--write-baseline` contradict each other",
+            "`--write-baseline` writes all that is found, whether it was known or not.",
+        )
+    return None if write is not None else baseline_of(read or configured)
 
 
 def written(report: Report, file: Path) -> Report:

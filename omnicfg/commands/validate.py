@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from omnicfg.commands._baseline import baseline_of, tell_stale, written
+from omnicfg.commands._baseline import known_findings, tell_stale, written
 from omnicfg.commands._checking import (
     BASELINE,
     CONFIG,
@@ -87,7 +87,7 @@ def run(
     platforms = platforms_of(platform or "all") if platform or not configured.platforms else configured.platforms
     if write_baseline is not None:
         check_report(write_baseline)
-    known = None if write_baseline else baseline_of(baseline or configured.baseline)
+    known = known_findings(baseline, write_baseline, configured.baseline)
     profiles = list(profiles_in(paths or [Path()]))
 
     def review() -> Report:

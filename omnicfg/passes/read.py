@@ -459,7 +459,7 @@ def _parse(text: str, layer: Layer, shown: str) -> Node | None:
             mark = _place(text[: conflict.start()], shown)
             refuse("yaml-syntax", mark, "a merge has left a conflict here", "Keep one of its sides, and no marker.")
         place = error.problem_mark or error.context_mark
-        refuse("yaml-syntax", _problem(place, text, shown), *_problem_and_help(error))
+        refuse("yaml-syntax", _problem(place, text, shown), *_problem_and_help(error, _before(place, text)))
     except (YAMLError, YAMLStreamError, UnicodeEncodeError) as error:
         found = re.search(_UNPRINTABLE, text)
         refuse(
@@ -478,6 +478,12 @@ def _problem(place: Any, text: str, shown: str) -> Mark:
     if place.line >= len(lines):
         return _place(text.rstrip(), shown)
     return Mark(shown, place.line + 1, place.column + 1, place.line + 1, place.column + 2)
+
+
+def _before(place: Any, text: str) -> str:
+    """What stands before a place on its line."""
+    lines = [] if place is None else re.split(BREAK, text)
+    return lines[place.line][: place.column].strip() if lines and place.line < len(lines) else ""
 
 
 def libyaml_events(text: str) -> Iterator[tuple[str, Any]]:
@@ -504,7 +510,7 @@ def _pure_events(text: str) -> Iterator[tuple[str, Any]]:
         yield type(event).__name__, event
 
 
-def _problem_and_help(error: Exception) -> tuple[str, str]:
+def _problem_and_help(error: Exception, before: str) -> tuple[str, str]:
     """What the parser says, in words for the writer of a file where its own are for the writer of a parser."""
     said = _one_line(error)
     if "'\\t' that cannot start any token" in said:
@@ -512,6 +518,8 @@ def _problem_and_help(error: Exception) -> tuple[str, str]:
     refused = re.search("found character '(.)' that cannot start any token", said)
     if refused:
         return f"a value cannot begin with `{refused[1]}`", "Quote it."
+    if "expected '<document start>'" in said and before:
+        return "what begins here belongs to nothing", "Quote it with what is before it, or remove it."
     if "expected '<document start>'" in said:
         return (
             "what the file begins with ends before this line",

@@ -290,6 +290,7 @@ def test_a_name_that_no_file_can_have_is_that_of_one_that_is_gone(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["--baseline", "known.json", "--write-baseline", "known.json"], "contradict each other"),
         (["--baseline", "none.json"], "the baseline `none.json` cannot be read: No such file or directory"),
         (["--baseline", "."], "the baseline `.` cannot be read: Is a directory"),
         (["--write-baseline", "none/known.json"], "there is no directory `none`"),

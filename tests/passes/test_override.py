@@ -253,6 +253,17 @@ def test_what_cannot_be_overridden_is_told_what_to_do_instead(setting: str, mess
     assert (found.message, found.help) == (message, help)
 
 
+@pytest.mark.parametrize("value", ["'half'x", "{a: 1} b", '"half" "way"', "'a\n\nb'x"])
+def test_what_follows_a_value_is_told_of_the_value_and_no_file(value: str) -> None:
+    with pytest.raises(ResolveError) as refused:
+        with_settings(f"dtype={value}")
+    (found,) = refused.value.diagnostics
+    assert (found.message, found.help) == (
+        "what begins here belongs to nothing",
+        "Quote it with what is before it, or remove it.",
+    )
+
+
 @pytest.mark.parametrize("value", [b"caf\xe9", b"'caf\xe9'"])
 def test_bytes_that_no_file_could_hold_are_refused(value: bytes) -> None:
     with pytest.raises(ResolveError, match="not UTF-8 text"):

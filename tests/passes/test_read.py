@@ -302,6 +302,13 @@ def test_broken_files_are_refused_without_libyaml(text: str, monkeypatch: pytest
             "what the file begins with ends before this line",
             "Indent it as the lines above, or write `key: value`.",
         ),
+        ("{a: 1} b\n", (1, 8), "what begins here belongs to nothing", "Quote it with what is before it, or remove it."),
+        (
+            "{a: 1}\nb: 1\n",
+            (2, 1),
+            "what the file begins with ends before this line",
+            "Indent it as the lines above, or write `key: value`.",
+        ),
         (
             "a:\n - b: 0\n  c: 1\n",
             (3, 3),
