@@ -84,6 +84,20 @@ def test_one_reason_for_each_platform() -> None:
     assert chain(explained("minicpmo_4_5", key))[0] == ("wins", False, "profile")
 
 
+@pytest.mark.parametrize(
+    ("text", "layer", "line"),
+    [
+        ("", "default", 585),
+        ("duplex_session: {}\n", "profile", 3),
+        ("duplex_session: {max_sessions: 2}\n", "profile", 3),
+    ],
+)
+def test_a_block_that_no_file_writes_is_a_default(profile_file: WriteProfile, text: str, layer: str, line: int) -> None:
+    node = explained(profile_file("pipeline: qwen3_tts\nasync_chunk: false\n" + text), "duplex_session").node
+    assert node is not None
+    assert (node.layer.kind.value, node.mark.line) == (layer, line)
+
+
 def test_what_a_value_was_made_from_is_no_loser() -> None:
     found = explained("qwen3_omni_moe", "stages.0.use_v2_model_runner")
     assert [link.role for link in found.chain[:2]] == ["wins", "source"]

@@ -107,9 +107,9 @@ def _converted(node: Node, convert: Any, name: str, wanted: str, stage_id: Any =
 
 def _duplex_session(raw: Mapping) -> Mapping:
     fields = deploy_schema().duplex_fields
-    written = raw.items.get("duplex_session")
-    given = Mapping({}, raw.layer, raw.mark)
-    if written is not None and plain(written):
+    written = _or_default(raw, "duplex_session")
+    given = Mapping({}, written.layer, written.mark, written.beaten)
+    if "duplex_session" in raw.items and plain(written):
         given = expect_mapping(written, "duplex_session")
     for key in given.items:
         if key not in fields:
