@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
 
+from omnicfg.engine.front.asgi import JSON, Message, Receive, Send, respond
 from omnicfg.engine.front.chat import BODY_MOST, body_too_long, error_body
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
 async def whole(receive: Receive, send: Send) -> list[Message] | None:
@@ -47,7 +41,4 @@ def again(messages: list[Message], receive: Receive) -> Receive:
 
 async def refuse(send: Send, status: int, message: str, parameter: str) -> None:
     """Answer with OpenAI's form of an error."""
-    body = json.dumps(error_body(message, status, parameter)).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await respond(send, status, json.dumps(error_body(message, status, parameter)).encode(), JSON)

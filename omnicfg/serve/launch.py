@@ -8,16 +8,13 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from omnicfg.cache import WRITABLE_CACHE
 from omnicfg.errors import ServeError
 from omnicfg.files import take_place
 from omnicfg.plan import Plan
 from omnicfg.secrets import redacted
-
-API_KEY_VARIABLE: Final = "VLLM_API_KEY"
-"""Keys travel in the environment, where other users of the machine cannot read them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from omnicfg.serve.asgi import App, Message, Receive, Send, again, body_of, refuse, whole
+from omnicfg.engine.front.asgi import App, Message, Receive, Send
+from omnicfg.serve.asgi import again, body_of, refuse, whole
 
 VARIABLE: Final = "OMNICFG_MEDIA_SOURCES"
 NOBODY: Final = "none-is-in-allowed_media_domains.invalid"

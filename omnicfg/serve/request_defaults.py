@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final
 
-from omnicfg.serve.asgi import App, Message, Receive, Send
+from omnicfg.engine.front.asgi import App, Message, Receive, Send
 
 VARIABLE: Final = "OMNICFG_REQUEST_DEFAULTS"
 PATHS: Final = frozenset({"/v1/chat/completions", "/v1/completions"})

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from omnicfg.cache import user_cache
 from omnicfg.catalog.capabilities import stage_record
+from omnicfg.engine.front.api_key import VARIABLE as API_KEY_VARIABLE
 from omnicfg.engine.front.setup import Setup
 from omnicfg.engine.memory import model_dtype
 from omnicfg.engine.spec import setting
@@ -24,7 +25,7 @@ from omnicfg.engine.worker import Job
 from omnicfg.payload import remote_edges
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.resources.placement import first_devices
-from omnicfg.serve.launch import API_KEY_VARIABLE, Launch, Request
+from omnicfg.serve.launch import Launch, Request
 from omnicfg.serve.machine import Machine
 from omnicfg.tree import plain
 

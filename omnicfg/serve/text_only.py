@@ -10,8 +10,9 @@ import json
 import os
 from typing import Final
 
+from omnicfg.engine.front.asgi import App, Message, Receive, Send
 from omnicfg.engine.front.chat import asks_for_audio
-from omnicfg.serve.asgi import App, Message, Receive, Send, again, body_of, refuse, whole
+from omnicfg.serve.asgi import again, body_of, refuse, whole
 
 VARIABLE: Final = "OMNICFG_NO_SPEECH"
 _PATH: Final = "/v1/chat/completions"

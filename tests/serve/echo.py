@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from omnicfg.serve.asgi import App, Message
+from omnicfg.engine.front.asgi import App, Message
 
 
-def answer_of(middleware: Callable[[App], Any], scope: Message, body: bytes, pieces: int) -> list[Message]:
-    """The messages that are sent; the body comes in so many pieces."""
+def answer_of(
+    middleware: Callable[[App], Any], scope: Message, body: bytes, pieces: int, read: int | None = None
+) -> list[Message]:
+    """The messages that are sent; the body comes in so many pieces, of which so many have to be ``read``."""
     size = -(-len(body) // pieces) or 1
     parts = [body[start : start + size] for start in range(0, len(body), size)] or [b""]
     coming: list[Message] = [
@@ -32,4 +34,6 @@ def answer_of(middleware: Callable[[App], Any], scope: Message, body: bytes, pie
         await send({"type": "http.response.body", "body": read})
 
     asyncio.run(middleware(app)({"type": "http", **scope}, receive, send))
+    if read is not None:
+        assert len(parts) - len(coming) == read
     return sent

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import omnicfg
+from omnicfg.engine.front.api_key import KeyFirst
 from omnicfg.errors import UsageError
 from omnicfg.serve import engines, media_sources
 from omnicfg.serve.engines import bundled, vllm_omni
 from omnicfg.serve.launch import Launch, Request
 from omnicfg.serve.machine import Machine, Vllm
+from tests.serve.echo import answer_of
 
 CPU = Machine(Vllm("0.32.0", cpu=True), None, (), ())
 FOUR_GPUS = Machine(Vllm("0.32.0", cpu=False), "0.30.0", ("A", "B"), ("4", "5"))
@@ -26,6 +30,7 @@ QWEN3: dict[str, Any] = {
     "thinker_config": {"text_config": {"num_hidden_layers": 48}},
     "talker_config": {"accept_hidden_layer": 18},
 }
+CHAT = {"method": "POST", "path": "/v1/chat/completions", "headers": []}
 ROWS_FLAGS = ("--hf-overrides", "--additional-config", "--kv-transfer-config")
 
 
@@ -43,6 +48,12 @@ def request(
 
 def option(launch: Launch, name: str) -> str:
     return launch.command[launch.command.index(name) + 1]
+
+
+def middlewares(launch: Launch) -> list[Any]:
+    """What stands before vLLM's application; the last one is the outermost (Starlette's ``add_middleware``)."""
+    names = [launch.command[index + 1] for index, word in enumerate(launch.command) if word == "--middleware"]
+    return [getattr(importlib.import_module(module), name) for module, _, name in (n.rpartition(".") for n in names)]
 
 
 def refusals(asked: Request) -> list[str]:
@@ -95,6 +106,27 @@ class TestBundled:
         own = bundled.first_stage(request("qwen3_omni_moe", stages__0__allowed_media_domains=["a.test"]), FOUR_GPUS)
         assert option(own, "--allowed-media-domains") == "a.test"
         assert json.loads(own.env[media_sources.VARIABLE])["domains"] == ["a.test"]
+
+    @pytest.mark.parametrize("given", ["option", "environment"])
+    def test_the_key_is_asked_for_before_anything_reads_a_body(
+        self, given: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        asked = request()
+        if given == "option":
+            asked = replace(asked, api_key="sesame")
+        else:
+            monkeypatch.setenv("VLLM_API_KEY", "sesame")
+        launch = bundled.first_stage(asked, CPU)
+        for name, value in launch.env.items():
+            monkeypatch.setenv(name, value)
+        stack = middlewares(launch)
+        assert len(stack) == 4, "defaults, media, speech that is not served, the key"
+        sent = answer_of(lambda app: reduce(lambda inner, one: one(inner), stack, app), CHAT, b"x" * 100, 3, read=0)
+        assert sent[0]["status"] == 401
+
+    def test_a_server_without_a_key_asks_for_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("VLLM_API_KEY", "")
+        assert KeyFirst not in middlewares(bundled.first_stage(request(), CPU))
 
     def test_a_plan_without_such_defaults_needs_no_middleware(self) -> None:
         config = {**QWEN3, "talker_config": {"speaker_id": {"somebody": 1}}}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from omnicfg.serve.asgi import Message, Receive, Send
+from omnicfg.engine.front.asgi import Message, Receive, Send
 from omnicfg.serve.request_defaults import VARIABLE, RequestDefaults, fill
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -17,14 +16,13 @@ from typing import Any
 import httpx
 import uvicorn
 
+from omnicfg.engine.front.api_key import KeyFirst
 from omnicfg.engine.front.app import Front
 from omnicfg.engine.front.desk import Desk, Link
 from omnicfg.engine.front.metrics import Metrics
 from omnicfg.engine.front.processes import Processes, say
 from omnicfg.engine.front.pulse import Pulse
 from omnicfg.engine.front.setup import Setup
-
-_API_KEY = "VLLM_API_KEY"
 
 
 def main() -> int:
@@ -53,10 +51,9 @@ async def serve(setup: Setup) -> int:
             metrics,
             voices=setup.voices,
             default_voice=setup.default_voice,
-            api_key=os.environ.get(_API_KEY),
             healthy=lambda: processes.complete,
         )
-        server = _Server(setup, front)
+        server = _Server(setup, KeyFirst(front))
         for left in (setup.control, setup.thinker):  # of a life before this one; nobody can listen where they lie
             Path(left).unlink(missing_ok=True)
         control = await asyncio.start_unix_server(desk.follow, setup.control, limit=2**24)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import secrets
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
 import httpx
 
+from omnicfg.engine.front.api_key import WITHOUT_BODY
+from omnicfg.engine.front.asgi import JSON, Message, Receive, Send, respond
 from omnicfg.engine.front.chat import (
     BODY_MOST,
     Answer,
@@ -27,15 +28,12 @@ from omnicfg.engine.front.desk import Audio, AudioEnd, Codes, Desk, Failure, Ref
 from omnicfg.engine.front.metrics import Metrics
 from omnicfg.engine.front.turn import Text, Turn, TurnedAwayError
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-
 _CHAT: Final = "/v1/chat/completions"
 _HOP_BY_HOP: Final = frozenset(
     {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "host"}
 )
-_JSON: Final = [(b"content-type", b"application/json")]
+_OF_A_BODY: Final = frozenset({"content-length"})
+"""What is said anew of the body that vLLM gets."""
 _EVENTS: Final = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
 
 
@@ -54,12 +52,10 @@ class Front:
         *,
         voices: tuple[str, ...],
         default_voice: str,
-        api_key: str | None,
         healthy: Callable[[], bool],
     ) -> None:
         self._thinker, self._desk, self._metrics = thinker, desk, metrics
         self._voices, self._default_voice = voices, default_voice
-        self._api_key = api_key
         self._healthy = healthy
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -80,7 +76,7 @@ class Front:
     async def _serve(self, scope: Message, receive: Receive, send: Send) -> None:
         work: Coroutine[Any, Any, None]
         path, method = scope["path"], scope["method"]
-        body = await _body(receive)
+        body = b"" if method in WITHOUT_BODY else await _body(receive)
         if body is None:
             await _error(send, 413, body_too_long())
             return
@@ -88,24 +84,11 @@ class Front:
             work = self._health(send)
         elif path == "/metrics":
             work = self._show_metrics(send)
-        elif path == _CHAT and method == "POST" and self._is_ours(scope, body):
+        elif path == _CHAT and method == "POST" and _is_ours(body):
             work = self._speak(json.loads(body), _headers(scope), send)
         else:
             work = self._pass_on(scope, body, send)
         await _while_there(receive, work)
-
-    def _is_ours(self, scope: Message, body: bytes) -> bool:
-        """A chat with audio from a client that may ask. Whatever else is wrong with a request, vLLM says so."""
-        try:
-            return self._may_ask(scope) and asks_for_audio(json.loads(body))
-        except (ValueError, RecursionError):
-            return False
-
-    def _may_ask(self, scope: Message) -> bool:
-        if self._api_key is None:
-            return True
-        scheme, _, key = dict(scope["headers"]).get(b"authorization", b"").partition(b" ")
-        return scheme.lower() == b"bearer" and secrets.compare_digest(key, self._api_key.encode())
 
     # ---------------------------------------------------------------------------------------------------- what is ours
 
@@ -134,7 +117,7 @@ class Front:
                 await _error(send, 503, str(error))
                 return "failed"
             except TurnedAwayError as error:
-                await _whole(send, error.status, error.body, _JSON)
+                await respond(send, error.status, error.body, JSON)
                 return "refused"
             except httpx.HTTPError as error:
                 await _error(send, 502, f"stage 0 does not answer: {type(error).__name__}")
@@ -158,7 +141,7 @@ class Front:
                     await _error(send, 500, message)
                     return "failed"
         packed = await asyncio.to_thread(lambda: json.dumps(answer.whole(), ensure_ascii=False).encode())
-        await _whole(send, 200, packed, _JSON)
+        await respond(send, 200, packed, JSON)
         return "ok"
 
     async def _stream(self, turn: Turn, answer: Answer, arrived: float, send: Send) -> str:
@@ -192,21 +175,22 @@ class Front:
         if self._healthy():
             with contextlib.suppress(httpx.HTTPError):
                 status = (await self._thinker.get("/health")).status_code
-        await _whole(send, status, b"", [])
+        await respond(send, status, b"", [])
 
     async def _show_metrics(self, send: Send) -> None:
         try:
             theirs = (await self._thinker.get("/metrics")).content
         except httpx.HTTPError:
             theirs = b""
-        await _whole(send, 200, theirs + self._metrics.text(), [(b"content-type", b"text/plain; version=0.0.4")])
+        await respond(send, 200, theirs + self._metrics.text(), [(b"content-type", b"text/plain; version=0.0.4")])
 
     # -------------------------------------------------------------------------------------------------- what is vLLM's
 
     async def _pass_on(self, scope: Message, body: bytes, send: Send) -> None:
         query = scope["query_string"].decode()
         url = httpx.URL(path=scope["path"], query=query.encode()) if query else httpx.URL(path=scope["path"])
-        headers = [(name, value) for name, value in scope["headers"] if name.decode().lower() not in _HOP_BY_HOP]
+        left_out = _HOP_BY_HOP | _OF_A_BODY
+        headers = [(name, value) for name, value in scope["headers"] if name.decode().lower() not in left_out]
         request = self._thinker.build_request(
             scope["method"], self._thinker.base_url.join(url), headers=headers, content=body
         )
@@ -224,6 +208,14 @@ class Front:
                 await _piece(send, b"", last=True)
         finally:
             await response.aclose()
+
+
+def _is_ours(body: bytes) -> bool:
+    """A chat with audio. Whatever else is wrong with a request, vLLM says so."""
+    try:
+        return asks_for_audio(json.loads(body))
+    except (ValueError, RecursionError):
+        return False
 
 
 class _Noted:
@@ -286,13 +278,7 @@ def _headers(scope: Message) -> dict[str, str]:
 
 
 async def _error(send: Send, status: int, message: str, parameter: str | None = None) -> None:
-    await _whole(send, status, json.dumps(error_body(message, status, parameter)).encode(), _JSON)
-
-
-async def _whole(send: Send, status: int, body: bytes, headers: list[tuple[bytes, bytes]]) -> None:
-    length = (b"content-length", str(len(body)).encode())
-    await send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
-    await send({"type": "http.response.body", "body": body})
+    await respond(send, status, json.dumps(error_body(message, status, parameter)).encode(), JSON)
 
 
 async def _piece(send: Send, body: bytes, *, last: bool = False) -> None:

@@ -13,6 +13,8 @@ from typing import Any, Final
 from omnicfg.catalog.capabilities import stage_record
 from omnicfg.catalog.vllm_args import engine_args
 from omnicfg.diagnostics import Diagnostic
+from omnicfg.engine.front.api_key import VARIABLE as API_KEY_VARIABLE
+from omnicfg.engine.front.api_key import KeyFirst
 from omnicfg.engine.sounds import VARIABLE as SOUNDS
 from omnicfg.engine.spec import data_parallel_size, row_shards, rows_engine_args, shard_path, socket_path
 from omnicfg.engine.transport import SOCKET_PATH_LIMIT
@@ -23,7 +25,7 @@ from omnicfg.rule import effective_session_mode
 from omnicfg.serve import nodes, preflight
 from omnicfg.serve.arguments import LeftOut, StageArguments, stage_arguments
 from omnicfg.serve.install_cpu import installed_version
-from omnicfg.serve.launch import API_KEY_VARIABLE, Launch, Request
+from omnicfg.serve.launch import Launch, Request
 from omnicfg.serve.machine import Machine
 from omnicfg.serve.media_sources import Allowed, MediaSources
 from omnicfg.serve.preflight import SERVED_VLLM, problem
@@ -137,6 +139,8 @@ def first_stage(request: Request, machine: Machine, address: list[str] | None = 
     if silent_reason(request):
         command += ["--middleware", f"{TextOnly.__module__}.{TextOnly.__name__}"]
     environment = _environment(request, machine, defaults)
+    if {**os.environ, **environment}.get(API_KEY_VARIABLE):  # what comes last stands before all others
+        command += ["--middleware", f"{KeyFirst.__module__}.{KeyFirst.__name__}"]
     return Launch(
         tuple(command),
         environment | media.environment({**os.environ, **environment}),

@@ -14,9 +14,10 @@ from pathlib import Path
 from omnicfg.cache import user_cache
 from omnicfg.catalog.upstream import VLLM_OMNI, pipelines
 from omnicfg.diagnostics import Diagnostic
+from omnicfg.engine.front.api_key import VARIABLE as API_KEY_VARIABLE
 from omnicfg.errors import ServeError
 from omnicfg.serve.deploy_file import deploy_yaml
-from omnicfg.serve.launch import API_KEY_VARIABLE, Launch, Request
+from omnicfg.serve.launch import Launch, Request
 from omnicfg.serve.machine import Machine
 from omnicfg.serve.preflight import problem
 from omnicfg.serve.supervise import Say

@@ -35,7 +35,7 @@ async def stopped(drain_s: float, *, answers: bool) -> Any:
     setup = Setup("127.0.0.1", port, (), "", "", (), ("a",), "a", drain_s=drain_s)
     async with httpx.AsyncClient(transport=httpx.MockTransport(thinker), base_url="http://thinker") as upstream:
         metrics = Metrics(desk)
-        front = Front(upstream, desk, metrics, voices=("a",), default_voice="a", api_key=None, healthy=lambda: True)
+        front = Front(upstream, desk, metrics, voices=("a",), default_voice="a", healthy=lambda: True)
         server = _Server(setup, front)
         serving = asyncio.create_task(server.serve())
         await until_so(lambda: server.started)
