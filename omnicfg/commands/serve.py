@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -10,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from omnicfg.commands._options import ONE_PLATFORM, OVERLAYS, PIPELINE, PROFILE, SETTINGS
 from omnicfg.commands._serving import checked_plan, checkpoint_of, config_of, default_model
-from omnicfg.errors import UsageError
+from omnicfg.errors import OmnicfgError, ServeError, UsageError
 from omnicfg.parser import Option
 
 if TYPE_CHECKING:
-    from omnicfg.serve.launch import Launch
+    from omnicfg.serve.engines import Engine
+    from omnicfg.serve.launch import Launch, Request
 
 HELP = "Compile and check a profile, then start a server for it."
 
@@ -59,6 +61,7 @@ def run(
     from omnicfg.serve import engines, preflight
     from omnicfg.serve.launch import Request
     from omnicfg.serve.machine import this_machine
+    from omnicfg.serve.ports import Claim, claimed
 
     check_platform(platform)
     _check_not_empty({"--host": host, "--api-key": api_key, "--model": model})
@@ -77,17 +80,31 @@ def run(
     if dry_run:
         _print_launch(chosen.launch(request, machine))
         return 0
-    checks = [*chosen.problems(request, machine), *(() if headless else preflight.port_problems(host, port))]
-    preflight.require(checks if builtin else [*checks, *preflight.model_problems(checkpoint)])
-    if builtin:
-        models.materialize(reference)
-    request = replace(request, port=port or preflight.free_port(host))
-    launch = chosen.launch(request, machine)
-    for text in launch.notices:
-        _notice(text)
-    launch.write_files()
-    chosen.start(launch, request, _ready(name), _notice)
+    with contextlib.nullcontext(Claim(port)) if headless else claimed(host, port) as claim:
+        checks = [*chosen.problems(request, machine), *claim.problems]
+        preflight.require(checks if builtin else [*checks, *preflight.model_problems(checkpoint)])
+        if builtin:
+            models.materialize(reference)
+        request = replace(request, port=claim.port)
+        launch = chosen.launch(request, machine)
+        for text in launch.notices:
+            _notice(text)
+        launch.write_files()
+        _start(chosen, launch, request, name)
     return 0
+
+
+def _start(engine: Engine, launch: Launch, request: Request, name: str) -> None:
+    """Starts it; of a server that ended because its port was taken meanwhile, that is told beside its end."""
+    from omnicfg.serve.preflight import port_problems
+
+    try:
+        engine.start(launch, request, _ready(name), _notice)
+    except ServeError as error:
+        taken = [] if request.headless else list(port_problems(request.host, request.port))
+        if taken:
+            raise OmnicfgError([*error.diagnostics, *taken]) from error
+        raise
 
 
 def _check_not_empty(options: Mapping[str, str | None]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -9,7 +10,7 @@ import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from omnicfg.diagnostics import Diagnostic, Severity
 from omnicfg.errors import OmnicfgError
@@ -19,6 +20,7 @@ from omnicfg.resources.placement import first_devices
 from omnicfg.resources.sizes import gib
 from omnicfg.serve.install_cpu import TORCH_INDEX, broken_companions
 from omnicfg.serve.machine import Machine
+from omnicfg.serve.processes import listeners
 
 SERVED_VLLM: Final = "0.32.0"
 PLUGIN: Final = "omnicfg"
@@ -132,7 +134,14 @@ def port_problems(host: str, port: int) -> Iterator[Diagnostic]:
     except UnicodeError:  # before the resolver is asked
         yield problem(f"`{host}` is no name that a machine can have", _HOST_HELP)
     except OSError as error:
-        yield problem(f"{host}:{port} cannot be listened on: {error.strerror or error}", _port_help(error))
+        user = _user(port) if error.errno == errno.EADDRINUSE else ""
+        yield problem(f"{host}:{port} cannot be listened on: {error.strerror or error}{user}", _port_help(error))
+
+
+def _user(port: int) -> str:
+    """Who listens there, as far as this user may know."""
+    listening = listeners(port)
+    return f", by process {listening[0].pid} ({listening[0].name})" if listening else ""
 
 
 def free_port(host: str) -> int:
@@ -140,9 +149,29 @@ def free_port(host: str) -> int:
     return _listen_once(host, 0)
 
 
+def addresses_of(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[Any, ...]]]:
+    """Every address that a host stands for, as sockets have it. Raises what the resolver raises."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [(family, address) for family, _, _, _, address in found]
+
+
 def _listen_once(host: str, port: int) -> int:
-    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    with socket.socket(family, kind, protocol) as listener:
+    """The port of the first address that can be listened on; none of them may be in use."""
+    errors: list[OSError] = []
+    ports: list[int] = []
+    for family, address in addresses_of(host, port):
+        try:
+            ports.append(_listen(family, address))
+        except OSError as error:
+            errors.append(error)
+    in_use = [error for error in errors if error.errno == errno.EADDRINUSE]
+    if in_use or not ports:
+        raise [*in_use, *errors][0]
+    return ports[0]
+
+
+def _listen(family: socket.AddressFamily, address: tuple[Any, ...]) -> int:
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen()

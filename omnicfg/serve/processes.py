@@ -36,6 +36,42 @@ def children(parent: int) -> list[int]:
     return [process.pid for process in living() if process.parent == parent]
 
 
+class Listener(NamedTuple):
+    """A process that accepts connections. Its name is that of its program, cut to 15 characters."""
+
+    pid: int
+    name: str
+
+
+def listeners(port: int) -> list[Listener]:
+    """Who listens on a TCP port, at whatever address, of those whose files this user may see (proc_pid_fd(5))."""
+    sockets = {f"socket:[{inode}]" for inode in _listening(port)}
+    return [found for entry in _entries() if sockets and (found := _listener(entry, sockets)) is not None]
+
+
+def _listening(port: int) -> Iterator[str]:
+    """The inodes of the sockets that listen there (proc_pid_net_tcp(5): 0A is the state of those)."""
+    for name in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError):
+            for line in Path("/proc/net", name).read_text().splitlines()[1:]:
+                _, local, _, state, *_, inode = line.split()[:10]
+                if state == "0A" and int(local.rpartition(":")[2], 16) == port:
+                    yield inode
+
+
+def _listener(entry: Path, sockets: set[str]) -> Listener | None:
+    with contextlib.suppress(OSError):  # another user's, or it has ended
+        if any(_target(file) in sockets for file in (entry / "fd").iterdir()):
+            return Listener(int(entry.name), (entry / "comm").read_text(errors="replace").strip())
+    return None
+
+
+def _target(link: Path) -> str:
+    with contextlib.suppress(OSError):
+        return str(link.readlink())
+    return ""
+
+
 def end_session(session: int, grace_s: float) -> None:
     """Asks the leader of a session to stop (SIGTERM), waits for so many seconds, and leaves nothing of the session."""
     deadline = time.monotonic() + grace_s
@@ -83,14 +119,15 @@ def _send(processes: Iterable[int], number: signal.Signals) -> None:
 
 def living() -> Iterator[Process]:
     """Every living process."""
-    root = Path("/proc")
-    if (root / "self/stat").exists():
-        for entry in root.iterdir():
-            process = _read(entry) if entry.name.isdecimal() else None
-            if process:
-                yield process
+    if Path("/proc/self/stat").exists():
+        yield from filter(None, map(_read, _entries()))
     else:
         yield from _listed()
+
+
+def _entries() -> Iterator[Path]:
+    """The directories of /proc that are processes'."""
+    return (entry for entry in Path("/proc").iterdir() if entry.name.isdecimal())
 
 
 def _read(entry: Path) -> Process | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 from collections.abc import Iterator
@@ -11,8 +12,11 @@ import pytest
 
 from omnicfg import models
 from omnicfg.cli import run
-from omnicfg.errors import OmnicfgError
+from omnicfg.errors import OmnicfgError, ServeError
 from omnicfg.serve import machine
+from omnicfg.serve.engines import bundled
+from omnicfg.serve.launch import Launch, Request
+from omnicfg.serve.ports import claimed
 from tests.conftest import WriteProfile
 
 CPU = machine.Machine(machine.Vllm("0.32.0", cpu=True), None, (), ())
@@ -68,6 +72,39 @@ def test_errors_of_the_profile_stop_it(profile_file: WriteProfile, capsys: pytes
 def test_a_port_in_use_is_trouble(taken_port: int) -> None:
     with pytest.raises(OmnicfgError, match=f"127.0.0.1:{taken_port} cannot be listened on: Address already in use"):
         run(["serve", "tiny-omni", "--port", str(taken_port)])
+
+
+def test_a_server_that_is_about_to_have_the_port_is_trouble_before_anything_is_made() -> None:
+    with claimed("127.0.0.1", 0) as claim:
+        words = ["serve", "tiny-omni", "--port", str(claim.port)]
+        with pytest.raises(OmnicfgError, match=f"127.0.0.1:{claim.port} is taken: another `omnicfg serve`"):
+            run(words)
+
+
+def test_a_server_that_ends_because_its_port_was_taken_meanwhile_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    others = contextlib.ExitStack()
+
+    def start(launch: Launch, request: Request, *_: object) -> None:
+        others.enter_context(socket.create_server((request.host, request.port)))
+        raise ServeError("the server ended by itself")
+
+    monkeypatch.setattr(models, "materialize", lambda model: None)
+    monkeypatch.setattr(bundled, "start", start)
+    with others, pytest.raises(OmnicfgError) as caught:
+        run(["serve", "tiny-omni", "--port", "0"])
+    end, reason = [diagnostic.message for diagnostic in caught.value.diagnostics]
+    assert end == "the server ended by itself"
+    assert "cannot be listened on: Address already in use, by process" in reason
+
+
+def test_a_server_that_ends_with_its_port_free_is_told_of_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(*_: object) -> None:
+        raise ServeError("the server ended by itself")
+
+    monkeypatch.setattr(models, "materialize", lambda model: None)
+    monkeypatch.setattr(bundled, "start", start)
+    with pytest.raises(ServeError, match=r"^OC000 the server ended by itself$"):
+        run(["serve", "tiny-omni", "--port", "0"])
 
 
 @pytest.mark.parametrize("model", ["./nowhere", "~nobody-of-that-name/model"])

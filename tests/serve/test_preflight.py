@@ -142,8 +142,22 @@ def test_a_port_in_use_is_told() -> None:
         port = taken.getsockname()[1]
         [message] = messages(preflight.port_problems("127.0.0.1", port))
     assert f"127.0.0.1:{port} cannot be listened on: Address already in use" in message
+    assert f"in use, by process {os.getpid()} (" in message
     assert "--port" in message
     assert messages(preflight.port_problems("127.0.0.1", port)) == []
+
+
+def test_of_a_host_with_several_addresses_none_may_be_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`localhost` may be ::1 first, and vLLM listens on 127.0.0.1."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        both = [(socket.AF_INET, (address, port)) for address in ("127.0.0.2", "127.0.0.1")]
+        monkeypatch.setattr(preflight, "addresses_of", lambda host, port: both)
+        [message] = messages(preflight.port_problems("localhost", port))
+        assert f"localhost:{port} cannot be listened on: Address already in use" in message
+        absent = [(socket.AF_INET, (address, 0)) for address in ("192.0.2.1", "127.0.0.1")]
+        monkeypatch.setattr(preflight, "addresses_of", lambda host, port: absent)
+        assert messages(preflight.port_problems("localhost", 0)) == [], "one that is not here does not count"
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "no-such-host.invalid"])

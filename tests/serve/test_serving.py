@@ -119,7 +119,8 @@ def test_a_second_server_on_its_port_is_refused(server: Served) -> None:
     command = [sys.executable, "-m", "omnicfg.cli", "serve", "tiny-omni", "--port", port]
     refused = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert refused.returncode == 2
-    assert f"127.0.0.1:{port} cannot be listened on: Address already in use" in refused.stderr
+    owner = server.process.pid
+    assert f"127.0.0.1:{port} is taken: another `omnicfg serve` (process {owner}) serves there" in refused.stderr
     assert refused.stdout == ""
 
 
