@@ -3,6 +3,10 @@
 Two spellings of ``devices`` exist upstream (vllm-omni 0.30.0, ``stage_init_utils.split_devices_for_replicas``): the
 whole pool (``devices`` counts every replica's devices), or the template of one replica, which the next replicas
 repeat shifted by its length. With one replica both are the same.
+
+What splits them does not count ``prefill_context_parallel_size`` (``get_stage_devices_per_replica``), while vLLM starts
+a process for each of these ranks (``ParallelConfig.world_size``) and vLLM-Omni wants a device for each
+(``acquire_device_locks``): no list serves a stage that has both several replicas and such ranks.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ PARALLEL_SIZES: Final = (
     "pipeline_parallel_size",
     "data_parallel_size",
     "data_parallel_size_local",
+    "prefill_context_parallel_size",
     "nnodes",
     "ulysses_degree",
     "ring_degree",
@@ -37,7 +42,7 @@ PARALLEL_SIZES: Final = (
 class Placement:
     """A stage's devices: ``ids`` as written, how many one replica needs, and the devices of each replica.
 
-    ``replicas`` is ``None`` where the count fits neither spelling.
+    ``replicas`` is ``None`` where the count fits neither spelling, or is split wrongly (:func:`is_missplit`).
     """
 
     ids: tuple[int, ...]
@@ -53,7 +58,14 @@ def placement_of(stage: StagePlan) -> Placement | None:
     per_replica = devices_per_replica(stage)
     if ids is None or per_replica is None or not isinstance(count, int) or not 1 <= count <= MAX_REPLICAS:
         return None
-    return Placement(ids, per_replica, count, _split(ids, count, per_replica))
+    split = None if is_missplit(stage) else _split(ids, count, per_replica)
+    return Placement(ids, per_replica, count, split)
+
+
+def is_missplit(stage: StagePlan) -> bool:
+    """Whether vLLM-Omni gives each of the stage's replicas fewer devices than it then wants."""
+    count = stage.runtime.value("num_replicas", 1)
+    return isinstance(count, int) and count > 1 and (parallel_sizes(stage) or {}).get("PCP", 1) > 1
 
 
 def named_devices(stage: StagePlan) -> tuple[int, ...]:
@@ -99,7 +111,8 @@ def nodes_of(stage: StagePlan, sizes: dict[str, int]) -> int:
 
 
 def parallel_sizes(stage: StagePlan) -> dict[str, int] | None:
-    """``{"TP": 2, "PP": 1, "DP": 1}`` of a stage, local DP; diffusion stages have SP and CFG too, or HSDP alone.
+    """``{"TP": 2, "PP": 1, "DP": 1}`` of a stage, local DP, and PCP where it is set; diffusion stages have SP and CFG
+    instead, or HSDP alone.
 
     ``None`` where one of them is no positive number.
     """
@@ -109,6 +122,9 @@ def parallel_sizes(stage: StagePlan) -> dict[str, int] | None:
         "PP": _size(parallel_setting(stage, "pipeline_parallel_size")),
         "DP": _size(local or parallel_setting(stage, "data_parallel_size")),
     }
+    prefill = parallel_setting(stage, "prefill_context_parallel_size")
+    if prefill is not None and stage.stage_type != "diffusion":
+        sizes["PCP"] = _size(prefill)
     if stage.stage_type == "diffusion":
         sizes["SP"] = sequence_parallel_size(stage)
         sizes["CFG"] = _size(parallel_setting(stage, "cfg_parallel_size"))

@@ -11,6 +11,7 @@ from omnicfg.resources.placement import (
     PARALLEL_SIZES,
     Placement,
     is_device_number,
+    is_missplit,
     nodes_of,
     parallel_setting,
     parallel_sizes,
@@ -32,7 +33,9 @@ RULE = Rule(
         "A parallel size that is set for all stages without their devices is the usual cause; the worker then dies "
         "with `local rank out of bounds` long after start. One device number per process has to be listed. TP, PP and "
         "DP count for every stage; on a diffusion stage SP (Ulysses · ring, or all-gather) and CFG do as well, and "
-        "devices that it lists beyond their product stay idle, which is a warning."
+        "devices that it lists beyond their product stay idle, which is a warning. On all others "
+        "`prefill_context_parallel_size` (PCP) does, except where vLLM-Omni divides a list among several replicas: "
+        "each of them then gets too few, whatever is listed."
     ),
     bad="""\
 pipeline: qwen3_tts
@@ -77,7 +80,11 @@ def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
             place = subject.topmost(node, stage.runtime.items.get("num_replicas"), *sizes)
             where = "" if place is node else f" ({node.mark})"
             yield Finding(
-                place.mark, _message(stage, placement, where), _help(placement), stage.stage_id, severity=severity
+                place.mark,
+                _message(stage, placement, where),
+                _help(stage, placement),
+                stage.stage_id,
+                severity=severity,
             )
     for name, messages in of_all.items():
         size = plan.deploy.items[name]
@@ -132,7 +139,12 @@ def _message(stage: StagePlan, placement: Placement, where: str = "") -> str:
     )
 
 
-def _help(placement: Placement) -> str:
+def _help(stage: StagePlan, placement: Placement) -> str:
+    if is_missplit(stage):
+        return (
+            "vLLM-Omni does not count PCP where it divides devices among replicas, so no list fits: "
+            "set `num_replicas: 1` or `prefill_context_parallel_size: 1`."
+        )
     pool = placement.num_replicas * placement.per_replica
     if placement.num_replicas == 1:
         return f"List {placement.per_replica} device(s), or change the parallel sizes."

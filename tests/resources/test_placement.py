@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 import omnicfg
-from omnicfg.resources.placement import first_devices, is_device_number, named_devices, placement_of
+from omnicfg.resources.placement import (
+    devices_per_replica,
+    first_devices,
+    is_device_number,
+    named_devices,
+    placement_of,
+)
 from tests.conftest import WriteProfile
 
 
@@ -35,6 +41,14 @@ def replicas(profile_file: WriteProfile) -> object:
         ("devices: '0', data_parallel_size: 4, data_parallel_size_local: 1", ((0,),)),
         ("devices: '0', tensor_parallel_size: 2", "unfit"),
         ("devices: '0,1'", "unfit"),
+        # vLLM has a process for each rank of prefill context parallelism (`ParallelConfig.world_size`)
+        ("devices: '0,1', prefill_context_parallel_size: 2", ((0, 1),)),
+        ("devices: '0,1,2,3', prefill_context_parallel_size: 2, tensor_parallel_size: 2", ((0, 1, 2, 3),)),
+        ("devices: '0,1', parallel_config: {prefill_context_parallel_size: 2}", ((0, 1),)),
+        ("devices: '0', prefill_context_parallel_size: 2", "unfit"),
+        ("devices: '0', prefill_context_parallel_size: 0", "nowhere"),
+        # ranks of decode context parallelism are those of tensor parallelism
+        ("devices: '0,1', decode_context_parallel_size: 2, tensor_parallel_size: 2", ((0, 1),)),
         # the whole pool
         ("devices: '4,5,6,7', num_replicas: 4", ((4,), (5,), (6,), (7,))),
         ("devices: '0,2,4,6', num_replicas: 2, tensor_parallel_size: 2", ((0, 2), (4, 6))),
@@ -43,6 +57,10 @@ def replicas(profile_file: WriteProfile) -> object:
         ("devices: '1,0', num_replicas: 2, tensor_parallel_size: 2", ((1, 0), (3, 2))),
         ("devices: '1', num_replicas: 2", "unfit"),
         ("devices: '0,1,2', num_replicas: 2", "unfit"),
+        # vLLM-Omni divides a list without these ranks, and then wants a device for each
+        ("devices: '0,1,2,3', num_replicas: 2, prefill_context_parallel_size: 2", "unfit"),
+        ("devices: '0,1', num_replicas: 2, prefill_context_parallel_size: 2", "unfit"),
+        ("devices: '0,1', num_replicas: 2, prefill_context_parallel_size: 1", ((0,), (1,))),
         # nothing to place
         ("devices: null", "nowhere"),
         ("devices: 0", "nowhere"),
@@ -70,6 +88,7 @@ def test_the_devices_of_each_replica(replicas: object, settings: str, expected: 
         ("devices: '0,1,2,3', cfg_parallel_size: 2, parallel_config: {tensor_parallel_size: 2}", ((0, 1, 2, 3),)),
         ("devices: '0,1,2,3', parallel_config: {ulysses_degree: 2}, num_replicas: 2", ((0, 1), (2, 3))),
         ("devices: '0,1,2,3', sequence_parallel_size: 4", "unfit"),
+        ("devices: '0', prefill_context_parallel_size: 2", ((0,),)),
         ("devices: '0,1', use_hsdp: true, hsdp_shard_size: 2", ((0, 1),)),
         ("devices: '0,1', use_hsdp: true, ulysses_degree: 2", ((0, 1),)),
         ("devices: '0', use_hsdp: true", "nowhere"),
@@ -115,6 +134,7 @@ def test_device_numbers(word: str, is_number: bool) -> None:
         ("devices: '4,5', num_replicas: 2", (4,), (4,)),
         ("max_num_seqs: 4", (), (0,)),  # CUDA's own choice
         ("tensor_parallel_size: 2", (), (0, 1)),
+        ("prefill_context_parallel_size: 2", (), (0, 1)),
         ("devices: '0,1'", (), ()),
         ("devices: '0,x'", (), ()),
         ("tensor_parallel_size: 0", (), ()),
@@ -127,3 +147,23 @@ def test_the_devices_of_the_first_replica(
     stage = omnicfg.resolve(profile_file(text)).stage(0)
     assert stage is not None
     assert (named_devices(stage), first_devices(stage)) == (named, first)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"prefill_context_parallel_size": 2},
+        {"prefill_context_parallel_size": 3, "tensor_parallel_size": 2, "pipeline_parallel_size": 2},
+        {"decode_context_parallel_size": 2, "tensor_parallel_size": 2},
+        {"tensor_parallel_size": 2, "data_parallel_size": 2},
+    ],
+)
+def test_a_replica_has_a_device_for_each_of_vllms_processes(profile_file: WriteProfile, sizes: dict[str, int]) -> None:
+    config = pytest.importorskip("vllm.config", reason="comes with the extra cpu or cuda")
+    settings = ", ".join(f"{name}: {size}" for name, size in sizes.items())
+    text = f"pipeline: qwen3_tts\nasync_chunk: false\nstages: [{{stage_id: 0, {settings}}}]\n"
+    stage = omnicfg.resolve(profile_file(text)).stage(0)
+    assert stage is not None
+    theirs = config.ParallelConfig(**sizes, distributed_executor_backend="mp")
+    assert devices_per_replica(stage) == theirs.world_size_across_dp

@@ -10,6 +10,10 @@ from tests.rules.checked import findings, told
 from tests.rules.places import PLACES, set_at, wrong_file
 
 HEAD = "pipeline: qwen3_tts\nasync_chunk: false\nstages:\n"
+NO_LIST_FITS = (
+    "vLLM-Omni does not count PCP where it divides devices among replicas, so no list fits: "
+    "set `num_replicas: 1` or `prefill_context_parallel_size: 1`."
+)
 
 
 def stage(stage_id: int, **settings: object) -> str:
@@ -134,6 +138,16 @@ def test_on_the_bundled_engine_later_stages_are_not_on_vllm(profile_file: WriteP
             {"devices": "'0,1,2'", "num_replicas": 2},
             "stage 0 lists 3 device(s) and needs 1 (TP 1 · PP 1 · DP 1) for each of 2 replicas",
             'List all 2 devices, or the template `"0"` that each replica repeats.',
+        ),
+        (
+            {"devices": "'0'", "prefill_context_parallel_size": 2},
+            "stage 0 lists 1 device(s) and needs 2 (TP 1 · PP 1 · DP 1 · PCP 2)",
+            "List 2 device(s), or change the parallel sizes.",
+        ),
+        (
+            {"devices": "'0,1,2,3'", "prefill_context_parallel_size": 2, "num_replicas": 2},
+            "stage 0 lists 4 device(s) and needs 2 (TP 1 · PP 1 · DP 1 · PCP 2) for each of 2 replicas",
+            NO_LIST_FITS,
         ),
         (
             {"devices": "'4,5'", "tensor_parallel_size": 2, "num_replicas": 2},
