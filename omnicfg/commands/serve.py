@@ -65,6 +65,7 @@ def run(
 
     check_platform(platform)
     _check_not_empty({"--host": host, "--api-key": api_key, "--model": model})
+    _check_can_be_sent(api_key)
     chosen = engines.engine(engine)
     plan = checked_plan(profile, platform, overlays or [], settings or [], pipeline, model, engine)
     if plan is None:
@@ -112,6 +113,16 @@ def _check_not_empty(options: Mapping[str, str | None]) -> None:
     for name, value in options.items():
         if value is not None and not value.strip():
             raise UsageError(f"`{name}` is empty", "Give it a value, or leave it out.")
+
+
+def _check_can_be_sent(key: str | None) -> None:
+    """A key of which a header can hold every byte: others nobody could send, whatever he knows."""
+    if key is None or (key.strip() == key and all(" " <= letter <= "\xff" and letter != "\x7f" for letter in key)):
+        return
+    raise UsageError(
+        "the API key cannot be sent in a header: it begins or ends with blanks, or has characters that are not Latin-1",
+        "Take letters and digits; of a file from Windows, leave out the end of the line.",
+    )
 
 
 def _print_launch(launch: Launch) -> None:

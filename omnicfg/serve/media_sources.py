@@ -23,6 +23,8 @@ NOBODY: Final = "none-is-in-allowed_media_domains.invalid"
 _KEYS: Final = ("image_url", "audio_url", "video_url", "source")
 _INLINE: Final = "input_audio"
 """Sounds that are in the request itself, without an address."""
+_MARKS: Final = (*(key.encode() for key in (*_KEYS, _INLINE)), b"\\u00", b"\0")
+"""What a body holds that names media: the words as they are, in escapes, or in an encoding of wider characters."""
 _SHOWN: Final = 80
 
 
@@ -91,7 +93,7 @@ class MediaSources:
             await self.app(scope, again(messages, receive), send)
 
     def _wrong(self, body: bytes) -> str | None:
-        if not any(key.encode() in body for key in (*_KEYS, _INLINE)):
+        if not any(mark in body for mark in _MARKS):
             return None
         try:
             request = json.loads(body)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -153,3 +154,14 @@ def test_what_cannot_be_served_is_trouble(words: list[str], message: str) -> Non
 def test_an_empty_option_is_refused(option: str) -> None:
     with pytest.raises(OmnicfgError, match="is empty"):
         run(["serve", "tiny-omni", "--dry-run", option, ""])
+
+
+@pytest.mark.parametrize(
+    "key", ["sesame\r", " sesame", "two\nlines", "\u043a\u043b\u044e\u0447", os.fsdecode(b"s\xe9same")]
+)
+def test_a_key_that_no_client_can_send_is_refused(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """vLLM would start with it, and turn everybody away."""
+    with pytest.raises(OmnicfgError, match="cannot be sent in a header") as caught:
+        run(["serve", "tiny-omni", "--dry-run", "--api-key", key])
+    assert key.strip() not in str(caught.value)
+    assert run(["serve", "tiny-omni", "--dry-run", "--api-key", "s\xe9same 1"]) == 0

@@ -65,6 +65,13 @@ def test_addresses_are_found_in_every_endpoints_shape(body: Any) -> None:
     assert "none may be asked" in refusal(body)
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_addresses_are_found_in_every_encoding_that_vllm_reads(encoding: str) -> None:
+    body = json.dumps(asked("image_url", "http://example.com/a"))
+    assert "none may be asked" in refusal(body.encode(encoding))
+    assert "none may be asked" in refusal(body.replace("image_url", "\\u0069mage_\\u0075rl").encode())
+
+
 def test_hosts_and_files_that_the_plan_names_are_read() -> None:
     allowed = Allowed(("example.com",), files=True)
     for address in ("https://example.com/a.png", "http://example.com:8080/a.png", "file:///srv/media/a.png", PICTURE):
