@@ -9,11 +9,12 @@ import time
 import uuid
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
+from urllib.parse import quote
 
 import httpx
 
 from omnicfg.engine.front.api_key import WITHOUT_BODY
-from omnicfg.engine.front.asgi import JSON, Message, Receive, Send, respond
+from omnicfg.engine.front.asgi import JSON, Headers, Message, Receive, Send, respond
 from omnicfg.engine.front.chat import (
     BODY_MOST,
     Answer,
@@ -32,8 +33,12 @@ _CHAT: Final = "/v1/chat/completions"
 _HOP_BY_HOP: Final = frozenset(
     {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "host"}
 )
+_NOT_KEPT: Final = _HOP_BY_HOP | {"date", "server"}
+"""Of vLLM's answers: uvicorn says the last two itself, and they are said once."""
 _OF_A_BODY: Final = frozenset({"content-length"})
 """What is said anew of the body that vLLM gets."""
+_OF_OUR_BODY: Final = _OF_A_BODY | {"content-type", "accept", "accept-encoding"}
+_PRINTABLE: Final = "".join(map(chr, range(0x21, 0x7F)))
 _EVENTS: Final = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
 
 
@@ -84,22 +89,22 @@ class Front:
             work = self._health(send)
         elif path == "/metrics":
             work = self._show_metrics(send)
-        elif path == _CHAT and method == "POST" and _is_ours(body):
-            work = self._speak(json.loads(body), _headers(scope), send)
+        elif path == _CHAT and method == "POST" and (chat := _spoken(body)) is not None:
+            work = self._speak(chat, _headers(scope, _HOP_BY_HOP | _OF_OUR_BODY), send)
         else:
             work = self._pass_on(scope, body, send)
         await _while_there(receive, work)
 
     # ---------------------------------------------------------------------------------------------------- what is ours
 
-    async def _speak(self, body: Mapping[str, Any], headers: Mapping[str, str], send: Send) -> None:
+    async def _speak(self, body: Mapping[str, Any], headers: Headers, send: Send) -> None:
         outcome = "aborted"
         try:
             outcome = await self._answer(body, headers, send)
         finally:
             self._metrics.requests.labels(outcome).inc()
 
-    async def _answer(self, body: Mapping[str, Any], headers: Mapping[str, str], send: Send) -> str:
+    async def _answer(self, body: Mapping[str, Any], headers: Headers, send: Send) -> str:
         arrived = time.monotonic()
         try:
             wish = wish_of(body, self._voices, self._default_voice)
@@ -187,20 +192,20 @@ class Front:
     # -------------------------------------------------------------------------------------------------- what is vLLM's
 
     async def _pass_on(self, scope: Message, body: bytes, send: Send) -> None:
-        query = scope["query_string"].decode()
-        url = httpx.URL(path=scope["path"], query=query.encode()) if query else httpx.URL(path=scope["path"])
-        left_out = _HOP_BY_HOP | _OF_A_BODY
-        headers = [(name, value) for name, value in scope["headers"] if name.decode().lower() not in left_out]
-        request = self._thinker.build_request(
-            scope["method"], self._thinker.base_url.join(url), headers=headers, content=body
-        )
+        try:
+            url = self._thinker.base_url.copy_with(raw_path=_target(scope))
+        except httpx.InvalidURL as error:
+            await _error(send, 400, f"vLLM cannot be asked for this address: {error}")
+            return
+        headers = _headers(scope, _HOP_BY_HOP | _OF_A_BODY)
+        request = self._thinker.build_request(scope["method"], url, headers=headers, content=body)
         try:
             response = await self._thinker.send(request, stream=True)
         except httpx.HTTPError as error:
             await _error(send, 502, f"stage 0 does not answer: {type(error).__name__}")
             return
         try:
-            kept = [(name, value) for name, value in response.headers.raw if name.decode().lower() not in _HOP_BY_HOP]
+            kept = [(name, value) for name, value in response.headers.raw if name.decode().lower() not in _NOT_KEPT]
             await send({"type": "http.response.start", "status": response.status_code, "headers": kept})
             with contextlib.suppress(httpx.HTTPError):  # cut off: the client sees an answer without its end
                 async for piece in response.aiter_raw():
@@ -210,12 +215,13 @@ class Front:
             await response.aclose()
 
 
-def _is_ours(body: bytes) -> bool:
-    """A chat with audio. Whatever else is wrong with a request, vLLM says so."""
+def _spoken(body: bytes) -> Mapping[str, Any] | None:
+    """A chat with audio; ``None`` for everything else. Whatever is wrong with a request, vLLM says so."""
     try:
-        return asks_for_audio(json.loads(body))
+        chat = json.loads(body)
     except (ValueError, RecursionError):
-        return False
+        return None
+    return chat if asks_for_audio(chat) else None
 
 
 class _Noted:
@@ -267,14 +273,16 @@ async def _until_gone(receive: Receive) -> None:
         pass
 
 
-def _headers(scope: Message) -> dict[str, str]:
-    """The client's headers that vLLM is to see with a body that is ours."""
-    ours = {"content-length", "content-type", "accept", "accept-encoding"}
-    return {
-        name.decode("latin-1"): value.decode("latin-1")
-        for name, value in scope["headers"]
-        if name.decode().lower() not in _HOP_BY_HOP | ours
-    }
+def _headers(scope: Message, left_out: frozenset[str]) -> Headers:
+    """The client's headers that vLLM is to see, as they came: their values may be any bytes."""
+    return [(name, value) for name, value in scope["headers"] if name.decode("latin-1").lower() not in left_out]
+
+
+def _target(scope: Message) -> bytes:
+    """What the client asked for, as it wrote it; bytes that no address may have are escaped."""
+    path: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
+    query: bytes = scope["query_string"]
+    return quote(path + b"?" * bool(query) + query, safe=_PRINTABLE).encode()
 
 
 async def _error(send: Send, status: int, message: str, parameter: str | None = None) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from omnicfg.engine.front.formats import FormatError, check, packed, stream_head
 
 _OURS: Final = ("modalities", "audio", "voice")
-_PARTS: Final = frozenset({"text", "refusal", "image_url", "input_audio", "audio_url", "video_url"})
+_PARTS: Final = ("text", "refusal", "image_url", "input_audio", "audio_url", "video_url")
 """What a message's content may consist of: media that vLLM's own processors turn into tokens."""
 BODY_MOST: Final = 128 * 2**20
 """Bytes that a request may have: it is held in memory, and media in it are there twice."""
@@ -47,14 +47,17 @@ def asks_for_audio(body: object) -> bool:
 
 
 def wish_of(body: Mapping[str, Any], voices: Sequence[str], default_voice: str) -> Wish:
-    """What the request asks for. Raises :class:`BadRequestError`."""
+    """What the request asks for. Raises :class:`BadRequestError`.
+
+    Where a word belongs there may be anything, lists and objects too, which no set could be asked for.
+    """
     modalities = body["modalities"]
-    if unknown := [name for name in modalities if name not in {"text", "audio"}]:
+    if unknown := [name for name in modalities if name not in ("text", "audio")]:
         raise BadRequestError(f"modalities: {unknown[0]!r} is neither text nor audio", "modalities")
     audio = body.get("audio") or {}
     if not isinstance(audio, dict):
         raise BadRequestError("audio is no object", "audio")
-    if body.get("n") not in {None, 1}:
+    if body.get("n") not in (None, 1):
         raise BadRequestError("n: speech is made for one answer", "n")
     if body.get("tools") and body.get("tool_choice") != "none":
         raise BadRequestError("tools: calls of tools are not spoken; ask for text only", "tools")

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import httpx
 
+from omnicfg.engine.front.asgi import JSON, Headers
 from omnicfg.engine.front.desk import Audio, AudioEnd, Codes, Desk, Failure, Speech
 from omnicfg.engine.spec import request_flag
 
@@ -41,7 +42,7 @@ class Turn:
     """Use as ``async with Turn(...) as turn``, then iterate. However it is left, all stages let go of the request."""
 
     def __init__(
-        self, thinker: httpx.AsyncClient, desk: Desk, key: str, body: Mapping[str, Any], headers: Mapping[str, str]
+        self, thinker: httpx.AsyncClient, desk: Desk, key: str, body: Mapping[str, Any], headers: Headers
     ) -> None:
         self._thinker, self._desk, self._key = thinker, desk, key
         self._headers = headers
@@ -61,9 +62,9 @@ class Turn:
         """Open the speech, then ask vLLM. Raises what :meth:`Desk.open` raises, and :class:`TurnedAwayError`."""
         keep = {"keep": self._desk.links[0].stage} if self._codes else {}
         self._speech = await self._desk.open(self._key, {**options, **keep}, self._events)
-        request = self._thinker.build_request(
-            "POST", "/v1/chat/completions", json=self._body, headers=dict(self._headers)
-        )
+        # What is odd about it (an infinite number, half of a character) stays as it came: vLLM says what is wrong.
+        content, headers = json.dumps(self._body).encode(), [*self._headers, *JSON]
+        request = self._thinker.build_request("POST", "/v1/chat/completions", content=content, headers=headers)
         self._response = await self._thinker.send(request, stream=True)
         if self._response.status_code != httpx.codes.OK:
             raise TurnedAwayError(self._response.status_code, await self._response.aread())

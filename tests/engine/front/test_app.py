@@ -69,13 +69,16 @@ class Rig:
         self.go_on = asyncio.Event()
         self.go_on.set()
         self.asked: list[dict[str, Any]] = []
+        self.targets: list[bytes] = []
         self.status = 200
         self.breaks = False
 
     async def vllm(self, request: Any) -> Any:
         """vLLM: two tokens, a third when it may go on."""
+        self.targets.append(request.url.raw_path)
         if request.url.path != "/v1/chat/completions" or b'"payload"' not in request.content:
             return httpx.Response(418, content=_pieces(b"vLLM's: ", request.content))
+        self.raw = request.content
         self.asked.append({**json.loads(request.content), "headers": dict(request.headers)})
         if self.status != 200:
             return httpx.Response(self.status, json={"error": {"message": "vLLM says no"}})
@@ -159,11 +162,11 @@ async def call(
     headers: Any = (),
     gone: asyncio.Event | None = None,
     method: str | None = None,
+    target: tuple[bytes, bytes] | None = None,
 ) -> tuple[int, bytes]:
-    """Status and body of an answer; ``gone`` is when the client goes."""
-    coming = [
-        {"type": "http.request", "body": json.dumps(body).encode() if body is not None else b"", "more_body": False}
-    ]
+    """Status and body of an answer; ``gone`` is when the client goes, ``target`` path and query as it wrote them."""
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode() if body is not None else b""
+    coming = [{"type": "http.request", "body": raw, "more_body": False}]
     sent: list[Message] = []
 
     async def receive() -> Message:
@@ -179,7 +182,8 @@ async def call(
         "type": "http",
         "method": method or ("GET" if body is None else "POST"),
         "path": path,
-        "query_string": b"a=1",
+        "raw_path": target[0] if target else path.encode(),
+        "query_string": target[1] if target else b"a=1",
         "headers": list(headers),
     }
     async with asyncio.timeout(PATIENCE_S):
@@ -400,6 +404,76 @@ def test_what_is_not_served_is_told_before_anything_is_asked(wrong: dict[str, An
         assert status == 400
         assert told in json.loads(body)["error"]["message"]
         assert rig.talker.told == rig.asked == []
+
+    run(test, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "parameter"),
+    [
+        ({"modalities": ["audio", {}]}, "modalities"),
+        ({"n": []}, "n"),
+        ({"messages": [{"role": "user", "content": [{"type": []}]}]}, "messages"),
+        ({"audio": {"voice": {"id": []}, "format": "pcm16"}}, "audio.voice"),
+        ({"audio": {"format": {}}}, "audio.format"),
+    ],
+)
+def test_lists_and_objects_in_the_place_of_words_are_a_bad_request(
+    wrong: dict[str, Any], parameter: str, tmp_path: Path
+) -> None:
+    async def test(rig: Rig, front: Any) -> None:
+        status, body = await call(front, {**ASKED, **wrong})
+        assert (status, json.loads(body)["error"]["param"]) == (400, parameter)
+
+    run(test, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("body", "header"),
+    [
+        (b'"temperature": NaN', b"x"),
+        (b'"user": "\\ud800"', b"x"),  # half of a character
+        (b'"user": "x"', "caf\u00e9".encode()),
+        (b'"user": "x"', b"caf\xe9"),
+    ],
+)
+def test_what_is_odd_about_a_request_is_vllms_to_judge(body: bytes, header: bytes, tmp_path: Path) -> None:
+    async def test(rig: Rig, front: Any) -> None:
+        rig.status = 400
+        odd = json.dumps(ASKED).encode()[:-1] + b", " + body + b"}"
+        assert await call(front, odd, headers=[(b"user-agent", header)]) == (400, await said_no())
+        assert body in rig.raw
+        assert rig.asked[0]["headers"]["content-type"] == "application/json"
+
+    run(test, tmp_path)
+
+
+async def said_no() -> bytes:
+    """vLLM's words, as the rig has them."""
+    return bytes(await httpx.Response(400, json={"error": {"message": "vLLM says no"}}).aread())
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "seen"),
+    [
+        (b"/v1/a%2Fb%00c", b"", b"/v1/a%2Fb%00c"),
+        (b"/v1/a%3Fb", b"x=%20&x=1", b"/v1/a%3Fb?x=%20&x=1"),
+        (b"//evil.test/v1", b"", b"//evil.test/v1"),
+        (b"/v1/caf\xe9", b"q=\xff", b"/v1/caf%E9?q=%FF"),
+    ],
+)
+def test_an_address_reaches_vllm_as_it_was_written(path: bytes, query: bytes, seen: bytes, tmp_path: Path) -> None:
+    async def test(rig: Rig, front: Any) -> None:
+        assert (await call(front, path="/x", target=(path, query)))[0] == 418
+        assert rig.targets == [seen]
+
+    run(test, tmp_path)
+
+
+def test_an_address_that_vllm_cannot_be_asked_for_is_a_bad_request(tmp_path: Path) -> None:
+    async def test(rig: Rig, front: Any) -> None:
+        status, body = await call(front, path="/" + "a" * 70_000)
+        assert (status, json.loads(body)["error"]["type"]) == (400, "BadRequestError")
 
     run(test, tmp_path)
 

@@ -27,7 +27,8 @@ async def stopped(drain_s: float, *, answers: bool) -> Any:
     async def thinker(request: Any) -> Any:
         asked.set()
         await (stops if answers else asyncio.Event()).wait()
-        return httpx.Response(200, stream=httpx.ByteStream(b"whole"))
+        own = {"date": "Mon, 30 Nov 2026 00:00:00 GMT", "server": "uvicorn", "x-request-id": "7"}
+        return httpx.Response(200, headers=own, stream=httpx.ByteStream(b"whole"))
 
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -53,6 +54,8 @@ async def stopped(drain_s: float, *, answers: bool) -> Any:
 def test_what_is_done_in_time_is_answered() -> None:
     answer = asyncio.run(stopped(PATIENCE_S, answers=True))
     assert (answer.status_code, answer.content) == (200, b"whole")
+    said = {name: len(answer.headers.get_list(name)) for name in ("date", "server", "x-request-id")}
+    assert said == {"date": 1, "server": 1, "x-request-id": 1}, "both servers are uvicorn's, and say some things alike"
 
 
 def test_what_takes_longer_is_told_that_the_server_stops() -> None:
