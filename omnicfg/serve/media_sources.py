@@ -25,6 +25,9 @@ _INLINE: Final = "input_audio"
 """Sounds that are in the request itself, without an address."""
 _MARKS: Final = (*(key.encode() for key in (*_KEYS, _INLINE)), b"\\u00", b"\0")
 """What a body holds that names media: the words as they are, in escapes, or in an encoding of wider characters."""
+_DATA: Final = "data:"
+_LONGEST: Final = 8192
+"""Characters of an address that is no data itself."""
 _SHOWN: Final = 80
 
 
@@ -55,7 +58,17 @@ class Allowed:
         return {VARIABLE: json.dumps(asdict(self)), **({} if redirects in inherited else {redirects: "0"})}
 
     def objection(self, address: str) -> str | None:
-        """Why media are not read from there; ``None`` where they are."""
+        """Why media are not read from there; ``None`` where they are.
+
+        ``urlsplit`` keeps the last 128 addresses that it was given: pictures themselves, and texts as long, are not.
+        """
+        if address[: len(_DATA)].lower() == _DATA:
+            return None
+        if len(address) > _LONGEST:
+            return f"it has more than {_LONGEST} characters"
+        return self._objection(address)
+
+    def _objection(self, address: str) -> str | None:
         try:
             parts = urlsplit(address)
             scheme, host = parts.scheme.lower(), parts.hostname

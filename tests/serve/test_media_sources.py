@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import tracemalloc
 from collections.abc import MutableMapping
 from typing import Any
 
@@ -92,6 +94,29 @@ def test_a_server_that_takes_text_alone_says_why(body: Any) -> None:
     told = refusal(body, Allowed(("example.com",), text_alone="torchvision is not installed"))
     assert told == "messages: this server takes text alone: torchvision is not installed"
     assert answer(body)[0].get("status") is None, "others take them"
+
+
+@pytest.mark.parametrize(
+    "start", ["data:image/png;base64,", "DATA:image/png;base64,", "http://example.com/", " data:,"]
+)
+def test_of_what_was_sent_nothing_is_held_afterwards(start: str) -> None:
+    allowed = Allowed(("example.com",))
+    tracemalloc.start()
+    try:
+        for number in range(10):
+            allowed.objection(f"{start}{number}" + "A" * 2**20)
+        gc.collect()
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 2**19
+
+
+def test_an_address_that_no_server_would_take_is_not_read() -> None:
+    allowed = Allowed(("example.com",))
+    assert "it has more than 8192 characters" in refusal(
+        asked("image_url", "http://example.com/" + "a" * 8192), allowed
+    )
 
 
 def test_long_addresses_are_not_repeated() -> None:
