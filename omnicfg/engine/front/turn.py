@@ -101,9 +101,9 @@ class Turn:
     async def _read(self) -> None:
         """vLLM's stream: to the client, and its tokens to the Talker."""
         try:
-            async for line in self._response.aiter_lines():
-                data = line.removeprefix("data: ")
-                if data in (line, "[DONE]"):
+            async for line in _lines(self._response):
+                data = line.removeprefix(b"data: ")
+                if data in (line, b"[DONE]"):
                     continue
                 chunk = json.loads(data)
                 if "error" in chunk:
@@ -111,7 +111,7 @@ class Turn:
                     return
                 self._listen(chunk)
                 self._events.put_nowait(Text(chunk))
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, ValueError) as error:  # cut off, in the middle of an event or elsewhere
             self._events.put_nowait(Failure(f"stage 0 was lost: {type(error).__name__}"))
         else:
             self._events.put_nowait(TextEnd())
@@ -123,3 +123,15 @@ class Turn:
             ids, last = choice.get("token_ids") or [], choice.get("finish_reason") is not None
             if ids or last:
                 self._desk.text(self._key, ids, last=last)
+
+
+async def _lines(response: httpx.Response) -> AsyncIterator[bytes]:
+    """The lines of a stream of events, without their ends.
+
+    httpx ends lines at every character that Unicode has for it; in JSON these stand as they are in a model's text.
+    """
+    rest = b""
+    async for piece in response.aiter_bytes():
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in lines:
+            yield line.removesuffix(b"\r")

@@ -314,6 +314,39 @@ def test_however_a_request_ends_every_stage_lets_go(tmp_path: Path) -> None:
     run(test, tmp_path)
 
 
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_line_of_vllms_ends_where_it_says_so(stream: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unicode has other ends of lines, which a model may well say; JSON leaves them as they are."""
+    said = "a\u2028b\u2029c\x85d"
+
+    async def chunks(rig: Rig) -> AsyncIterator[bytes]:
+        delta = {"index": 0, "delta": {"content": said}, "token_ids": [3], "finish_reason": "stop"}
+        whole = (
+            f"data: {json.dumps({'id': 'c', 'choices': [delta]}, ensure_ascii=False)}\r\n\r\ndata: [DONE]\n\n".encode()
+        )
+        for start in range(0, len(whole), 7):  # as the network has it: in the middle of characters too
+            yield whole[start : start + 7]
+
+    async def test(rig: Rig, front: Any) -> None:
+        asking = asyncio.create_task(call(front, {**ASKED, "stream": stream}))
+        await rig.speak()
+        status, body = await asking
+        shown = events(body)[0] if stream else json.loads(body)
+        assert (status, said in json.dumps(shown, ensure_ascii=False).replace("\\x85", "\x85")) == (200, True)
+
+    monkeypatch.setattr(Rig, "_chunks", chunks)
+    run(test, tmp_path)
+
+
+def test_an_event_that_cannot_be_read_ends_the_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(rig: Rig, front: Any) -> None:
+        status, body = await call(front, ASKED)
+        assert (status, "stage 0 was lost" in json.loads(body)["error"]["message"]) == (500, True)
+
+    monkeypatch.setattr(Rig, "_chunks", lambda rig: _pieces(b'data: {"id": \n\n'))
+    run(test, tmp_path)
+
+
 def test_an_error_of_vllm_in_the_middle_of_an_answer_names_its_stage(tmp_path: Path) -> None:
     async def test(rig: Rig, front: Any) -> None:
         rig.breaks = True
