@@ -23,5 +23,5 @@ def test_every_version_is_there_for_the_first_release_of_the_lowest_python(tmp_p
     command = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--disable-pip-version-check"]
     command += ["--no-deps", "--ignore-installed", "--only-binary", ":all:", "--python-version", f"{LOWEST[1]}.0"]
     command += ["--target", str(tmp_path), "--requirement", str(ROOT / "constraints.txt")]
-    told = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    told = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
     assert told.returncode == 0, told.stderr[-2000:]
