@@ -39,10 +39,16 @@ def kept(folder: Path, archive: Path | None) -> Iterator[None]:
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Take out what is not there yet. Raises :class:`tarfile.TarError` for another kind of file."""
+    """Take out the files that are not there yet, none of them beside ``folder``.
+
+    Raises :class:`tarfile.TarError` for another kind of file.
+    """
     with tarfile.open(archive) as packed:
-        missing = [member for member in packed if not (folder / member.name).exists()]
-        packed.extractall(folder, members=missing, filter="data")
+        for member in packed:
+            place, content = folder / member.name, packed.extractfile(member) if member.isfile() else None
+            if content is not None and not place.exists() and place.resolve().is_relative_to(folder.resolve()):
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(content.read())
 
 
 def pack(folder: Path, archive: Path) -> None:

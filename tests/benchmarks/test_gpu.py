@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -180,6 +182,16 @@ def test_an_archive_has_results_and_no_models_and_changes_nothing_that_is_there(
     unpack(tmp_path / "state.tgz", other)
     found = {file.relative_to(other).as_posix(): file.read_text() for file in other.rglob("*") if file.is_file()}
     assert found == {"a/b/one.json": "a/b/one.json", "a/two.log": "newer"}
+
+
+def test_nothing_of_an_archive_lands_beside_its_folder(tmp_path: Path) -> None:
+    archive, folder = tmp_path / "state.tgz", tmp_path / "state"
+    with tarfile.open(archive, "w:gz") as packed:
+        for name in ("../beside.json", str(tmp_path / "elsewhere.json"), "inside.json"):
+            member = tarfile.TarInfo(name)
+            packed.addfile(member, io.BytesIO())
+    unpack(archive, folder)
+    assert {file.name for file in tmp_path.rglob("*.json")} == {"inside.json"}
 
 
 @pytest.fixture

@@ -107,8 +107,7 @@ def test_the_sdist_holds_the_repository(sdist: Path) -> None:
 
 
 def test_the_tree_and_the_sdist_give_the_same_wheel(built: Path, wheel: Path, sdist: Path, tmp_path: Path) -> None:
-    with tarfile.open(sdist) as archive:
-        archive.extractall(tmp_path, filter="data")
+    shutil.unpack_archive(sdist, tmp_path)
     (unpacked,) = tmp_path.iterdir()
     again = tmp_path / "again"
     build(unpacked, again, "--wheel")
