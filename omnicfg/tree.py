@@ -245,14 +245,16 @@ def _alone(node: Node) -> Node:
     return bare
 
 
-def without_history(node: Node) -> Node:
-    """The same tree as if it had been set over nothing."""
+def without_history(node: Node, layer: Callable[[Layer], Layer] | None = None) -> Node:
+    """The same tree as if it had been set over nothing, by what ``layer`` says of each node's layer."""
     bare = node.copy()
     bare.beaten = ()
+    if layer is not None:
+        bare.layer = layer(bare.layer)
     if isinstance(bare, Mapping):
-        bare.items = {key: without_history(child) for key, child in bare.items.items()}
+        bare.items = {key: without_history(child, layer) for key, child in bare.items.items()}
     elif isinstance(bare, Sequence):
-        bare.items = [without_history(child) for child in bare.items]
+        bare.items = [without_history(child, layer) for child in bare.items]
     return bare
 
 

@@ -21,29 +21,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.engine.cost import (
-    COMMON,
-    GPU,
-    NOT_THEIR_OWN,
-    OFF,
-    ON,
-    ON_CPU,
-    RANKS_ON_CPU,
-    cores_on_cpu,
-    rows_flags,
-    server_environment,
-)
+from benchmarks.engine.cost import OFF, ON, cores_on_cpu, rows_flags, server_environment, server_words
 from benchmarks.engine.loads import Load, closed_loop, take
 from benchmarks.engine.servers import Server
 from benchmarks.engine.support import Results
-from benchmarks.engine.thinker import LAYER_24, THINKER, VOCABULARY, write_thinker
+from benchmarks.engine.thinker import Thinker
 from omnicfg.bench.consumer import Consumer
 from omnicfg.doctor.nvidia import ask_devices
 from omnicfg.engine import memory
 from omnicfg.engine.memory import CacheEstimate
-from omnicfg.engine.spec import PayloadRows
 from omnicfg.interrupt import interruptible
-from omnicfg.models import materialize, tiny_thinker
 
 ARMS: Final = ("ours", "plain", "off")
 ARMS_OF_SEVERAL: Final = ("plain", "ours", "replicated")
@@ -61,16 +48,8 @@ class Setting:
     tiny: bool
 
     @property
-    def config(self) -> dict[str, Any]:
-        return tiny_thinker.config() if self.tiny else THINKER
-
-    @property
-    def payload(self) -> PayloadRows:
-        return PayloadRows((2,), final=False) if self.tiny else LAYER_24
-
-    @property
-    def vocabulary(self) -> int:
-        return tiny_thinker.VOCABULARY if self.tiny else VOCABULARY
+    def thinker(self) -> Thinker:
+        return Thinker(self.tiny)
 
     @property
     def load(self) -> Load:
@@ -86,13 +65,10 @@ class Setting:
 
     def arguments(self, arm: str, folder: Path, socket: Path) -> list[str]:
         """The server's command line."""
-        model = materialize("builtin:tiny-thinker", folder) if self.tiny else write_thinker(folder / "thinker")
-        words = [*COMMON, *(ON_CPU if self.tiny else GPU), "--model", str(model)]
-        if self.gpus > 1:
-            words += ["--tensor-parallel-size", str(self.gpus), NOT_THEIR_OWN, *(RANKS_ON_CPU if self.tiny else [])]
+        words = server_words(self.thinker.directory(folder), tiny=self.tiny, gpus=self.gpus)
         words += OFF if arm == "off" else ON
         if arm in _WITH_ROWS:
-            words += rows_flags(self.payload, self.config, socket, self.engine_args, shards(arm))
+            words += rows_flags(self.thinker, socket, self.engine_args, shards(arm))
         return words
 
     def name(self, arm: str) -> str:
@@ -146,7 +122,7 @@ def _measure(arm: str, setting: Setting, folder: Path) -> dict[str, Any]:
 
 def _ask(server: Server, setting: Setting, consumer: Consumer | None) -> None:
     """Put the load on a server, every row taken in where there is a consumer."""
-    first, *others = setting.load.bodies("capacity", rows=consumer is not None, vocabulary=setting.vocabulary)
+    first, *others = setting.load.bodies("capacity", rows=consumer is not None, vocabulary=setting.thinker.vocabulary)
     asyncio.run(closed_loop(server.url, [first], 1))
     asyncio.run(closed_loop(server.url, others, setting.load.concurrency))
     if consumer is not None:
@@ -154,8 +130,8 @@ def _ask(server: Server, setting: Setting, consumer: Consumer | None) -> None:
 
 
 def _estimate(arm: str, setting: Setting) -> CacheEstimate:
-    rows = setting.payload if arm in _WITH_ROWS else None
-    return memory.estimate(setting.config, setting.engine_args, rows, shards(arm))
+    rows = setting.thinker.payload if arm in _WITH_ROWS else None
+    return memory.estimate(setting.thinker.config, setting.engine_args, rows, shards(arm))
 
 
 def _estimated(arm: str, setting: Setting, log: Path) -> int | None:
@@ -166,7 +142,7 @@ def _estimated(arm: str, setting: Setting, log: Path) -> int | None:
     if weights is None or not devices or devices[0].total is None:
         return None
     bytes_ = int(float(weights[1]) * 2**30)
-    left = memory.kv_memory(setting.config, setting.engine_args, devices[0].total, bytes_)
+    left = memory.kv_memory(setting.thinker.config, setting.engine_args, devices[0].total, bytes_)
     return _estimate(arm, setting).tokens(left)
 
 

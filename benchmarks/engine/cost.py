@@ -31,19 +31,27 @@ from benchmarks.engine import profiled
 from benchmarks.engine.loads import Load, closed_loop, take
 from benchmarks.engine.servers import Server
 from benchmarks.engine.support import Budget, Results, engine_environment
-from benchmarks.engine.thinker import LAYER_24, THINKER, VOCABULARY, write_thinker
+from benchmarks.engine.thinker import Thinker
 from omnicfg.bench.consumer import Consumer
 from omnicfg.engine import memory
-from omnicfg.engine.spec import PayloadRows, rows_engine_args
+from omnicfg.engine.spec import rows_engine_args
 from omnicfg.interrupt import interruptible
-from omnicfg.models import materialize, tiny_thinker
 
 ON, OFF = ["--enable-prefix-caching"], ["--no-enable-prefix-caching"]
-COMMON = ["--served-model-name", "thinker", "--disable-uvicorn-access-log"]
-GPU = ["--load-format", "dummy", "--max-model-len", "20480", "--max-num-seqs", "64", "--max-num-batched-tokens", "8192"]
-ON_CPU = ["--enforce-eager", "--max-model-len", "8192", "--dtype", "float32", "--max-num-seqs", "4"]
-RANKS_ON_CPU = ["--distributed-executor-backend", "mp"]
-NOT_THEIR_OWN = "--disable-custom-all-reduce"
+_COMMON = ["--served-model-name", "thinker", "--disable-uvicorn-access-log"]
+_GPU = [
+    "--load-format",
+    "dummy",
+    "--max-model-len",
+    "20480",
+    "--max-num-seqs",
+    "64",
+    "--max-num-batched-tokens",
+    "8192",
+]
+_ON_CPU = ["--enforce-eager", "--max-model-len", "8192", "--dtype", "float32", "--max-num-seqs", "4"]
+_RANKS_ON_CPU = ["--distributed-executor-backend", "mp"]
+_NOT_THEIR_OWN = "--disable-custom-all-reduce"
 _LAST_S: Final = 30.0
 """So much time has to be left for a measurement to begin."""
 _PROFILED_ON_CPU: Final = 256
@@ -173,6 +181,7 @@ class Bench:
     ) -> None:
         self._name, self._group, self._runner = group, GROUPS[group], runner
         self.results, self._budget, self._tiny, self._blocks = results, budget, tiny, blocks
+        self._thinker = Thinker(tiny)
         chosen = [load for load in self._group.loads if loads is None or load.name in loads]
         self._loads = [load.tiny() if tiny else load for load in chosen]
 
@@ -204,32 +213,19 @@ class Bench:
     def _arguments(self, name: str) -> list[str]:
         """The server's command line."""
         kind, group = self._group.servers[name], self._group
-        model = materialize("builtin:tiny-thinker", self.results.folder) if self._tiny else self._thinker()
-        words = [*COMMON, "--model", str(model), *(ON_CPU if self._tiny else self._on_gpu())]
-        if group.gpus > 1:
-            words += ["--tensor-parallel-size", str(group.gpus), NOT_THEIR_OWN, *(RANKS_ON_CPU if self._tiny else [])]
+        # Of its own: groups may be measured at once.
+        model = self._thinker.directory(self.results.folder, f"thinker-{self._name}")
+        words = [*server_words(model, tiny=self._tiny, gpus=group.gpus), *([] if self._tiny else self._on_gpu())]
         words += ON if kind.cache else OFF
         if kind.rows:
-            words += rows_flags(self._payload, self._config, self._socket(name), self._engine_args, kind.shards)
+            words += rows_flags(self._thinker, self._socket(name), self._engine_args, kind.shards)
         return words
-
-    def _thinker(self) -> Path:
-        # Of its own: groups may be measured at once.
-        return write_thinker(self.results.folder / f"thinker-{self._name}")
 
     def _on_gpu(self) -> list[str]:
         # All start at once, so none can measure what is free.
         group = self._group
-        words = [*GPU, "--gpu-memory-utilization", str(group.memory), "--kv-cache-memory-bytes", str(group.kv_bytes)]
+        words = ["--gpu-memory-utilization", str(group.memory), "--kv-cache-memory-bytes", str(group.kv_bytes)]
         return words if self._blocks is None else [*words, "--num-gpu-blocks-override", str(self._blocks)]
-
-    @property
-    def _config(self) -> dict[str, Any]:
-        return tiny_thinker.config() if self._tiny else THINKER
-
-    @property
-    def _payload(self) -> PayloadRows:
-        return PayloadRows((2,), final=False) if self._tiny else LAYER_24
 
     @property
     def _engine_args(self) -> dict[str, Any]:
@@ -278,8 +274,7 @@ class Bench:
     ) -> dict[str, Any]:
         arm = self._group.arms[name]
         server, consumer = servers[arm.server], consumers[arm.server] if arm.rows else None
-        vocabulary = tiny_thinker.VOCABULARY if self._tiny else VOCABULARY
-        first, *bodies = load.bodies(seed, rows=arm.rows, vocabulary=vocabulary)
+        first, *bodies = load.bodies(seed, rows=arm.rows, vocabulary=self._thinker.vocabulary)
         if seed == "warm-up":
             bodies = bodies[: 2 * load.concurrency]
         taken, delivered = consumer.counts() if consumer else {}, dict[str, int]()
@@ -344,7 +339,9 @@ class Bench:
             own = [f"{name} {sum(one.values()):.2f}" for name, one in gib.items()]
             lines.append(f"  VmRSS in GiB, all processes: {', '.join(own)}")
         if not self._tiny:
-            lines.append(f"  estimated: {memory.estimate(THINKER, self._engine_args, LAYER_24)}")
+            lines.append(
+                f"  estimated: {memory.estimate(self._thinker.config, self._engine_args, self._thinker.payload)}"
+            )
         return "\n".join(lines)
 
     def _profiled(self, name: str) -> str:
@@ -394,15 +391,19 @@ def cores_on_cpu(ranks: int) -> dict[str, str]:
     return {"VLLM_CPU_NUM_OF_RESERVED_CPU": "1"} if ranks == 1 else {"VLLM_CPU_OMP_THREADS_BIND": "nobind"}
 
 
+def server_words(model: Path, *, tiny: bool, gpus: int) -> list[str]:
+    """What every server's command line has, on so many ranks."""
+    words = [*_COMMON, "--model", str(model), *(_ON_CPU if tiny else _GPU)]
+    if gpus > 1:
+        words += ["--tensor-parallel-size", str(gpus), _NOT_THEIR_OWN, *(_RANKS_ON_CPU if tiny else [])]
+    return words
+
+
 def rows_flags(
-    payload: PayloadRows,
-    hf_config: dict[str, Any],
-    socket: Path,
-    engine_args: dict[str, Any] | None = None,
-    shards: int | None = None,
+    thinker: Thinker, socket: Path, engine_args: dict[str, Any] | None = None, shards: int | None = None
 ) -> list[str]:
     """The command-line words that switch rows on; ``shards`` as in ``rows_engine_args``."""
-    rows = rows_engine_args(payload, hf_config, engine_args or {}, socket=str(socket), shards=shards)
+    rows = rows_engine_args(thinker.payload, thinker.config, engine_args or {}, socket=str(socket), shards=shards)
     return [word for name, value in rows.items() for word in ("--" + name.replace("_", "-"), json.dumps(value))]
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from omnicfg.engine.spec import PayloadRows
+from omnicfg.models import materialize, tiny_thinker
 
 LAYER_24 = PayloadRows((24,), final=False)
 VOCABULARY = 152_064
@@ -37,9 +39,30 @@ THINKER = {
 }
 
 
-def write_thinker(path: Path) -> Path:
-    """The Thinker without weights."""
-    return write_model(path, THINKER)
+@dataclass(frozen=True)
+class Thinker:
+    """The model that servers have: those dimensions, or on the CPU the ``tiny`` default."""
+
+    tiny: bool
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Its ``config.json``."""
+        return tiny_thinker.config() if self.tiny else THINKER
+
+    @property
+    def payload(self) -> PayloadRows:
+        """The rows that are kept of it."""
+        return PayloadRows((2,), final=False) if self.tiny else LAYER_24
+
+    @property
+    def vocabulary(self) -> int:
+        """How many tokens it knows."""
+        return tiny_thinker.VOCABULARY if self.tiny else VOCABULARY
+
+    def directory(self, folder: Path, name: str = "thinker") -> Path:
+        """Its directory under ``folder``, made where it is not there: without weights, called ``name``."""
+        return materialize("builtin:tiny-thinker", folder) if self.tiny else write_model(folder / name, THINKER)
 
 
 def write_model(path: Path, config: dict[str, Any]) -> Path:

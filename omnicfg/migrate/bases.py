@@ -11,7 +11,7 @@ from omnicfg.catalog.library import find_profile, library
 from omnicfg.catalog.upstream import default_deploy_files
 from omnicfg.compiler import Profile, load_file
 from omnicfg.errors import OmnicfgError, UsageError
-from omnicfg.tree import Layer, LayerKind, Mapping, Node, Sequence
+from omnicfg.tree import Layer, LayerKind, Mapping, without_history
 
 
 class Base(NamedTuple):
@@ -64,21 +64,13 @@ def _shipped(pipeline: str) -> tuple[Profile, ...]:
 
 def _below(profile: Profile) -> Profile:
     """The profile with its own values labelled as those of a base."""
-    raw = _as_base(profile.raw)
+    raw = without_history(profile.raw, _as_base)
     assert isinstance(raw, Mapping)
     return profile._replace(raw=raw)
 
 
-def _as_base(node: Node) -> Node:
-    copy = node.copy()
-    if node.layer.kind is LayerKind.PROFILE:
-        copy.layer = Layer(LayerKind.BASE, node.layer.name)
-    copy.beaten = ()
-    if isinstance(copy, Mapping):
-        copy.items = {key: _as_base(child) for key, child in copy.items.items()}
-    elif isinstance(copy, Sequence):
-        copy.items = [_as_base(child) for child in copy.items]
-    return copy
+def _as_base(layer: Layer) -> Layer:
+    return Layer(LayerKind.BASE, layer.name) if layer.kind is LayerKind.PROFILE else layer
 
 
 def _base(loaded: Profile, directory: Path, *, shipped: bool) -> Base:

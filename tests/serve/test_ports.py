@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import socket
@@ -75,13 +76,10 @@ def test_another_spelling_of_the_address_is_the_same_port(host: str, port: int, 
 
 
 def test_all_addresses_are_each_of_them(port: int) -> None:
-    everywhere = Other("0.0.0.0", port)
-    try:
+    with contextlib.closing(Other("0.0.0.0", port)) as everywhere:
         assert everywhere.said() == f"{port}\n"
         [message] = messages("127.0.0.1", port)
         assert f"(process {everywhere.process.pid})" in message
-    finally:
-        everywhere.close()
 
 
 def test_another_address_of_the_machine_has_ports_of_its_own(port: int, other: Other) -> None:
@@ -96,13 +94,10 @@ def test_a_claim_ends_with_its_process_however_that_ends(port: int, other: Other
 
 def test_a_program_in_the_place_of_the_process_keeps_the_claim(port: int) -> None:
     """As vLLM-Omni takes the place of ``omnicfg serve``."""
-    first = Other("127.0.0.1", port, "exec")
-    try:
+    with contextlib.closing(Other("127.0.0.1", port, "exec")) as first:
         assert first.said() == f"{port}\n"
         [message] = messages("127.0.0.1", port)
         assert f"(process {first.process.pid})" in message
-    finally:
-        first.close()
 
 
 def test_of_many_at_once_one_has_the_port(port: int) -> None:
