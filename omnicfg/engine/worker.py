@@ -5,9 +5,9 @@ consumer); what the front has to say comes over a socket, one JSON object a line
 
 * to the stage: ``open`` {key, options}, ``text`` {key, ids, prompt, last}, ``credit`` {key, frames}, ``drop`` {key};
 * from it: ``ready`` {facts} when it is connected to the stage before, ``cut`` when it no longer is, ``opened`` {key},
-  ``refused`` {key, message}, ``failed`` {key, message}, ``kept`` {key, rows} at the end of a request that was opened
-  with this stage as the option ``keep``, and every second ``beat`` {steps, frames, open}, from between two steps: a
-  stage that hangs falls silent.
+  ``refused`` {key, message}, ``failed`` {key, message}, ``untaken`` {key} where nobody takes what it hands on, ``kept``
+  {key, rows} at the end of a request that was opened with this stage as the option ``keep``, and every second ``beat``
+  {steps, frames, open}, from between two steps: a stage that hangs falls silent.
 
 A step that fails takes down the requests that it was for, and nothing else. The process ends with its front.
 """
@@ -143,7 +143,7 @@ class Worker:
         if not self._hand_on(chunks, ended):
             for key in {*(chunk.key for chunk in chunks), *(end.key for end in ended)}:
                 self._executor.drop(key)
-                self._tell("failed", key=key, message=f"nobody takes what stage {self._job.stage} hands on")
+                self._tell("untaken", key=key)
 
     def _keep(self, chunks: Sequence[Chunk], ended: Sequence[Ended]) -> None:
         for chunk in chunks:

@@ -247,13 +247,13 @@ def test_rows_of_a_request_that_is_not_open_are_nothing(rig: Rig) -> None:
     assert rig.received(1) == [("a", [[4, 4]])]
 
 
-def test_what_nobody_takes_fails(rig: Rig) -> None:
+def test_it_says_what_nobody_takes(rig: Rig) -> None:
     rig.open("a")
     assert rig.receiver is not None
     rig.receiver.close()
     rig.receiver = None
     rig.send("a", 0, [[1, 1]])
-    assert "nobody takes" in rig.event("failed")["message"]
+    assert rig.event("untaken")["key"] == "a"
 
 
 def test_rows_that_are_to_be_kept_are_told_at_the_end(rig: Rig) -> None:

@@ -70,13 +70,13 @@ def test_a_killed_process_of_the_first_stage_fails_all_requests_and_all_is_start
 ) -> None:
     import openai
 
-    session = server.session
+    session, victim = server.session, process(server, title)
     segments = shared_memory(session)
     assert segments, "vLLM's processes share memory"
     with client_of(server) as client, ThreadPoolExecutor() as pool:
         requests = [pool.submit(ask, client, 1500, **SPEECH), pool.submit(ask, client, 1500, **TEXT)]
         until(lambda: server.running() == 2)
-        os.kill(process(server, title), signal.SIGKILL)
+        os.kill(victim, signal.SIGKILL)
         for request in requests:
             with pytest.raises(openai.InternalServerError, match=r"stage 0|EngineCore"):
                 request.result(timeout=120)

@@ -376,7 +376,7 @@ def test_a_client_that_goes_frees_every_stage(stream: bool, server: Served) -> N
 def test_a_stage_that_dies_fails_its_requests_and_comes_back(stage: str, client: Any, server: Served) -> None:
     import openai
 
-    restarts = metric(server, "omnicfg:stage_restarts_total", stage=stage)
+    victim, restarts = workers(server)[stage], metric(server, "omnicfg:stage_restarts_total", stage=stage)
     with ThreadPoolExecutor() as pool:
         speaking = pool.submit(say, client, **LONG)
         reading = pool.submit(
@@ -387,7 +387,7 @@ def test_a_stage_that_dies_fails_its_requests_and_comes_back(stage: str, client:
             extra_body={"ignore_eos": True},
         )
         until(lambda: metric(server, "omnicfg:open_speeches") == 1)
-        os.kill(workers(server)[stage], signal.SIGKILL)
+        os.kill(victim, signal.SIGKILL)
         with pytest.raises(openai.InternalServerError, match=f"{stage}.* died"):
             speaking.result(timeout=120)
         assert reading.result(timeout=120).usage.completion_tokens == 100, "text goes on"
@@ -447,10 +447,11 @@ def test_without_the_cache_answers_about_pictures_and_sounds_are_the_same(
 def test_a_stage_that_hangs_fails_its_requests_and_comes_back(stage: str, impatient: Served) -> None:
     import openai
 
+    victim = workers(impatient)[stage]
     with _client(impatient) as client, ThreadPoolExecutor() as pool:
         speaking = pool.submit(say, client, **LONG)
         until(lambda: metric(impatient, "omnicfg:open_speeches") == 1)
-        os.kill(workers(impatient)[stage], signal.SIGSTOP)
+        os.kill(victim, signal.SIGSTOP)
         with pytest.raises(openai.InternalServerError, match=f"{stage}.* was silent for 8 s"):
             speaking.result(timeout=120)
         until(lambda: metric(impatient, "omnicfg:stage_up") == 2, 180)
@@ -461,12 +462,12 @@ def test_a_stage_that_hangs_fails_its_requests_and_comes_back(stage: str, impati
 def test_a_first_stage_that_hangs_fails_all_requests_and_ends_the_server(impatient: Served) -> None:
     import openai
 
-    session = impatient.session
+    session, engine = impatient.session, impatient.engine_process()
     with _client(impatient) as client, ThreadPoolExecutor() as pool:
         speaking = pool.submit(say, client, **LONG)
         reading = pool.submit(say, client, modalities=["text"], **LONG)
         until(lambda: metric(impatient, "vllm:num_requests_running") == 2)
-        os.kill(impatient.engine_process(), signal.SIGSTOP)
+        os.kill(engine, signal.SIGSTOP)
         with pytest.raises(openai.InternalServerError, match=r"stage 0 (made no step for 8 s|was lost)"):
             speaking.result(timeout=120)
         with pytest.raises(openai.InternalServerError, match="stage 0 does not answer"):

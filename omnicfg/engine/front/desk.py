@@ -16,6 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 _OPEN_S: Final = 60.0
+_CAUSE_S: Final = 10.0
+"""For how long a stage whose rows nobody takes is not the one to name: the one behind it has most likely just died, and
+the front is about to hear how."""
 
 
 class RefusedError(Exception):
@@ -213,6 +216,9 @@ class Desk:
                 speech.events.put_nowait(Codes(message["rows"]))
             case "failed":
                 self.fail(key, message["message"])
+            case "untaken":
+                words = f"nobody takes what stage {link.stage} ({link.name}) hands on"
+                asyncio.get_running_loop().call_later(_CAUSE_S, self.fail, key, words)
 
 
 def _settle(future: asyncio.Future[None], error: Exception | None) -> None:

@@ -15,7 +15,7 @@ import pytest
 httpx = pytest.importorskip("httpx", reason="comes with the extra cpu or cuda")
 pytest.importorskip("prometheus_client", reason="comes with the extra cpu or cuda")
 
-from omnicfg.engine.front import app  # noqa: E402
+from omnicfg.engine.front import app, desk  # noqa: E402
 from omnicfg.engine.front.app import Front  # noqa: E402
 from omnicfg.engine.front.desk import Desk, Link  # noqa: E402
 from omnicfg.engine.front.metrics import Metrics  # noqa: E402
@@ -369,6 +369,32 @@ def test_a_stage_that_fails_a_request_is_told_of(stream: bool, tmp_path: Path) -
         assert error["error"]["message"] == "stage 1 ran out of memory"
         assert len(rig.desk) == 0
 
+    run(test, tmp_path)
+
+
+def test_of_a_stage_that_died_its_death_is_told_and_not_that_nobody_took_the_rows(tmp_path: Path) -> None:
+    async def test(rig: Rig, front: Any) -> None:
+        asking = asyncio.create_task(call(front, ASKED))
+        rig.talker.say("untaken", key=await rig.key())
+        rig.talker.say("beat", steps=1, frames=1, open=1)
+        await until_so(lambda: rig.desk.links[0].beat)
+        rig.desk.fail_all("stage 2 (code2wav) died (status -9)")
+        status, body = await asking
+        assert (status, json.loads(body)["error"]["message"]) == (500, "stage 2 (code2wav) died (status -9)")
+
+    run(test, tmp_path)
+
+
+def test_rows_that_nobody_takes_fail_a_request_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(rig: Rig, front: Any) -> None:
+        asking = asyncio.create_task(call(front, ASKED))
+        rig.talker.say("untaken", key=await rig.key())
+        status, body = await asking
+        message = "nobody takes what stage 1 (talker) hands on"
+        assert (status, json.loads(body)["error"]["message"]) == (500, message)
+        assert len(rig.desk) == 0
+
+    monkeypatch.setattr(desk, "_CAUSE_S", 0.05)
     run(test, tmp_path)
 
 
