@@ -38,6 +38,8 @@ _NOT_KEPT: Final = _HOP_BY_HOP | {"date", "server"}
 _OF_A_BODY: Final = frozenset({"content-length"})
 """What is said anew of the body that vLLM gets."""
 _OF_OUR_BODY: Final = _OF_A_BODY | {"content-type", "accept", "accept-encoding"}
+_OF_OUR_ANSWER: Final = _NOT_KEPT | {"content-length", "content-type", "content-encoding", "cache-control"}
+"""Of vLLM's headers, what is said anew of an answer in speech."""
 _PRINTABLE: Final = "".join(map(chr, range(0x21, 0x7F)))
 _EVENTS: Final = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
 
@@ -90,7 +92,7 @@ class Front:
         elif path == "/metrics":
             work = self._show_metrics(send)
         elif path == _CHAT and method == "POST" and (chat := _spoken(body)) is not None:
-            work = self._speak(chat, _headers(scope, _HOP_BY_HOP | _OF_OUR_BODY), send)
+            work = self._speak(chat, _passed_on(scope["headers"], _HOP_BY_HOP | _OF_OUR_BODY), send)
         else:
             work = self._pass_on(scope, body, send)
         await _while_there(receive, work)
@@ -122,7 +124,7 @@ class Front:
                 await _error(send, 503, str(error))
                 return "failed"
             except TurnedAwayError as error:
-                await respond(send, error.status, error.body, JSON)
+                await respond(send, error.status, error.body, [*JSON, *_passed_on(error.headers, _OF_OUR_ANSWER)])
                 return "refused"
             except httpx.HTTPError as error:
                 await _error(send, 502, f"stage 0 does not answer: {type(error).__name__}")
@@ -146,11 +148,12 @@ class Front:
                     await _error(send, 500, message)
                     return "failed"
         packed = await asyncio.to_thread(lambda: json.dumps(answer.whole(), ensure_ascii=False).encode())
-        await respond(send, 200, packed, JSON)
+        await respond(send, 200, packed, [*JSON, *_passed_on(turn.headers, _OF_OUR_ANSWER)])
         return "ok"
 
     async def _stream(self, turn: Turn, answer: Answer, arrived: float, send: Send) -> str:
-        await send({"type": "http.response.start", "status": 200, "headers": _EVENTS})
+        headers = [*_EVENTS, *_passed_on(turn.headers, _OF_OUR_ANSWER)]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
         async for event in turn:
             match event:
                 case Text(chunk):
@@ -197,15 +200,16 @@ class Front:
         except httpx.InvalidURL as error:
             await _error(send, 400, f"vLLM cannot be asked for this address: {error}")
             return
-        headers = _headers(scope, _HOP_BY_HOP | _OF_A_BODY)
-        request = self._thinker.build_request(scope["method"], url, headers=headers, content=body)
+        headers = _passed_on(scope["headers"], _HOP_BY_HOP | _OF_A_BODY)
+        # Not by the client's own method: that one adds headers, and cookies that were another client's.
+        request = httpx.Request(scope["method"], url, headers=headers, content=body)
         try:
             response = await self._thinker.send(request, stream=True)
         except httpx.HTTPError as error:
             await _error(send, 502, f"stage 0 does not answer: {type(error).__name__}")
             return
         try:
-            kept = [(name, value) for name, value in response.headers.raw if name.decode().lower() not in _NOT_KEPT]
+            kept = _passed_on(response.headers.raw, _NOT_KEPT)
             await send({"type": "http.response.start", "status": response.status_code, "headers": kept})
             with contextlib.suppress(httpx.HTTPError):  # cut off: the client sees an answer without its end
                 async for piece in response.aiter_raw():
@@ -273,9 +277,15 @@ async def _until_gone(receive: Receive) -> None:
         pass
 
 
-def _headers(scope: Message, left_out: frozenset[str]) -> Headers:
-    """The client's headers that vLLM is to see, as they came: their values may be any bytes."""
-    return [(name, value) for name, value in scope["headers"] if name.decode("latin-1").lower() not in left_out]
+def _passed_on(headers: Headers, left_out: frozenset[str]) -> Headers:
+    """What the next one is to see of the headers, as they came: their values may be any bytes.
+
+    Those that ``Connection`` names are for one hop, whatever they are (RFC 9110, 7.6.1).
+    """
+    lower = [(name.decode("latin-1").lower(), value) for name, value in headers]
+    options = [value.decode("latin-1").split(",") for name, value in lower if name == "connection"]
+    dropped = left_out | {word.strip().lower() for words in options for word in words}
+    return [sent for sent, (name, _) in zip(headers, lower, strict=True) if name not in dropped]
 
 
 def _target(scope: Message) -> bytes:

@@ -30,12 +30,11 @@ class TextEnd:
 
 
 class TurnedAwayError(Exception):
-    """vLLM turned the request away: its own status and body, for the client."""
+    """vLLM turned the request away: its own status, body and headers, for the client."""
 
-    def __init__(self, status: int, body: bytes) -> None:
+    def __init__(self, status: int, body: bytes, headers: Headers) -> None:
         super().__init__(status)
-        self.status = status
-        self.body = body
+        self.status, self.body, self.headers = status, body, headers
 
 
 class Turn:
@@ -64,12 +63,19 @@ class Turn:
         self._speech = await self._desk.open(self._key, {**options, **keep}, self._events)
         # What is odd about it (an infinite number, half of a character) stays as it came: vLLM says what is wrong.
         content, headers = json.dumps(self._body).encode(), [*self._headers, *JSON]
-        request = self._thinker.build_request("POST", "/v1/chat/completions", content=content, headers=headers)
+        url = self._thinker.base_url.join("/v1/chat/completions")
+        request = httpx.Request("POST", url, content=content, headers=headers)
         self._response = await self._thinker.send(request, stream=True)
         if self._response.status_code != httpx.codes.OK:
-            raise TurnedAwayError(self._response.status_code, await self._response.aread())
+            raise TurnedAwayError(self._response.status_code, await self._response.aread(), self.headers)
         self._reading = asyncio.create_task(self._read())
         return self
+
+    @property
+    def headers(self) -> Headers:
+        """Those of vLLM's answer."""
+        headers: Headers = self._response.headers.raw
+        return headers
 
     async def __aenter__(self) -> Self:
         return self

@@ -71,18 +71,20 @@ class Rig:
         self.asked: list[dict[str, Any]] = []
         self.targets: list[bytes] = []
         self.status = 200
+        self.headers: list[tuple[str, str]] = []
         self.breaks = False
 
     async def vllm(self, request: Any) -> Any:
         """vLLM: two tokens, a third when it may go on."""
         self.targets.append(request.url.raw_path)
         if request.url.path != "/v1/chat/completions" or b'"payload"' not in request.content:
-            return httpx.Response(418, content=_pieces(b"vLLM's: ", request.content))
+            self.seen = request.headers.raw
+            return httpx.Response(418, content=_pieces(b"vLLM's: ", request.content), headers=self.headers)
         self.raw = request.content
         self.asked.append({**json.loads(request.content), "headers": dict(request.headers)})
         if self.status != 200:
-            return httpx.Response(self.status, json={"error": {"message": "vLLM says no"}})
-        return httpx.Response(200, content=self._chunks())
+            return httpx.Response(self.status, json={"error": {"message": "vLLM says no"}}, headers=self.headers)
+        return httpx.Response(200, content=self._chunks(), headers=self.headers)
 
     async def _chunks(self) -> AsyncIterator[bytes]:
         head = {"id": "c", "object": "chat.completion.chunk", "created": 7, "model": "m"}
@@ -155,7 +157,13 @@ async def rigged(folder: Path) -> AsyncIterator[tuple[Rig, Any]]:
     control.close()
 
 
-async def call(
+async def call(front: Any, body: Any = None, path: str = "/v1/chat/completions", **more: Any) -> tuple[int, bytes]:
+    """Status and body of an answer; nothing where the client has gone before there was one."""
+    sent = await answer_of(front, body, path, **more)
+    return (sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:])) if sent else (0, b"")
+
+
+async def answer_of(
     front: Any,
     body: Any = None,
     path: str = "/v1/chat/completions",
@@ -163,20 +171,27 @@ async def call(
     gone: asyncio.Event | None = None,
     method: str | None = None,
     target: tuple[bytes, bytes] | None = None,
-) -> tuple[int, bytes]:
-    """Status and body of an answer; ``gone`` is when the client goes, ``target`` path and query as it wrote them."""
+    sent: list[Message] | None = None,
+) -> list[Message]:
+    """What is sent; ``gone`` is when the client goes, ``target`` path and query as it wrote them.
+
+    As with uvicorn, a client whose answer is whole is one that has gone.
+    """
     raw = body if isinstance(body, bytes) else json.dumps(body).encode() if body is not None else b""
     coming = [{"type": "http.request", "body": raw, "more_body": False}]
-    sent: list[Message] = []
+    sent = [] if sent is None else sent
+    gone = gone or asyncio.Event()
 
     async def receive() -> Message:
         if coming:
             return coming.pop()
-        await (gone or asyncio.Event()).wait()
+        await gone.wait()
         return {"type": "http.disconnect"}
 
     async def send(message: Message) -> None:
         sent.append(message)
+        if message["type"] == "http.response.body" and not message.get("more_body"):
+            gone.set()
 
     scope = {
         "type": "http",
@@ -188,9 +203,7 @@ async def call(
     }
     async with asyncio.timeout(PATIENCE_S):
         await front(scope, receive, send)
-    if not sent:
-        return 0, b""
-    return sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:])
+    return sent
 
 
 def events(body: bytes) -> list[dict[str, Any]]:
@@ -338,12 +351,15 @@ def test_a_line_of_vllms_ends_where_it_says_so(stream: bool, tmp_path: Path, mon
     run(test, tmp_path)
 
 
-def test_an_event_that_cannot_be_read_ends_the_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("piece", [b'data: {"id": \n\n'])
+def test_an_event_that_cannot_be_read_ends_the_request(
+    piece: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def test(rig: Rig, front: Any) -> None:
         status, body = await call(front, ASKED)
         assert (status, "stage 0 was lost" in json.loads(body)["error"]["message"]) == (500, True)
 
-    monkeypatch.setattr(Rig, "_chunks", lambda rig: _pieces(b'data: {"id": \n\n'))
+    monkeypatch.setattr(Rig, "_chunks", lambda rig: _pieces(piece))
     run(test, tmp_path)
 
 
@@ -575,6 +591,82 @@ def test_everything_else_is_vllms_byte_for_byte(tmp_path: Path) -> None:
     run(test, tmp_path)
 
 
+HOPS = [
+    [("Connection", "close, X-Here"), ("X-Here", "1")],
+    [
+        ("connection", "keep-alive"),
+        ("CONNECTION", "\tx-here ,,x-gone"),
+        ("X-HERE", "1"),
+        ("x-gone", "2"),
+        ("x-gone", "3"),
+    ],
+    [("keep-alive", "timeout=5"), ("te", "trailers"), ("upgrade", "h2c"), ("proxy-connection", "close")],
+]
+"""Headers that are for one hop: of the fixed list, and what ``Connection`` names (RFC 9110, 7.6.1)."""
+
+
+def sent_by(client: list[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+    """As uvicorn has them: the names in lower case."""
+    return [(name.lower().encode(), value.encode()) for name, value in client]
+
+
+@pytest.mark.parametrize("hop", HOPS)
+def test_what_is_for_one_hop_is_not_passed_on(hop: list[tuple[str, str]], tmp_path: Path) -> None:
+    whole = [("x-end", "1"), ("x-end", "2")]
+
+    async def test(rig: Rig, front: Any) -> None:
+        rig.headers = [*hop, *whole]
+        for body in ({**ASKED, "modalities": ["text"]}, None):
+            start, *_ = await answer_of(front, body, headers=sent_by([*hop, *whole]))
+            seen = [sent for sent in rig.seen if sent[0].lower() not in {b"host", b"content-length"}]
+            assert seen == sent_by(whole)
+            assert [(name.lower(), value) for name, value in start["headers"]] == sent_by(whole)
+
+    run(test, tmp_path)
+
+
+@pytest.mark.parametrize("hop", HOPS)
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("status", [200, 429])
+def test_nor_is_it_with_an_answer_in_speech(
+    status: int, stream: bool, hop: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    """What else vLLM says of its answer holds for the one that is made of it: whether a page may read it, for one."""
+    whole = [("access-control-allow-origin", "*"), ("x-request-id", "7")]
+    client = [("origin", "http://page.test"), ("x-end", "1")]
+
+    async def test(rig: Rig, front: Any) -> None:
+        rig.status, rig.headers = status, [*hop, *whole, ("date", "then"), ("server", "uvicorn")]
+        asking = asyncio.create_task(answer_of(front, {**ASKED, "stream": stream}, headers=sent_by([*hop, *client])))
+        if status == 200:
+            await rig.speak()
+        start, *_ = await asking
+        ours = {b"content-type", b"cache-control", b"content-length"}
+        assert [sent for sent in start["headers"] if sent[0] not in ours] == sent_by(whole)
+        assert len([name for name, _ in start["headers"] if name == b"content-type"]) == 1
+        told = rig.asked[0]["headers"]
+        assert {name: told.get(name) for name in ("origin", "x-end", "x-here", "x-gone", "te")} == {
+            **dict(client),
+            **dict.fromkeys(("x-here", "x-gone", "te")),
+        }
+
+    run(test, tmp_path)
+
+
+def test_nothing_of_one_client_is_told_with_anothers_request(tmp_path: Path) -> None:
+    async def test(rig: Rig, front: Any) -> None:
+        rig.headers = [("set-cookie", "whose=first; Path=/")]
+        for _ in range(2):
+            await call(front, path="/v1/models")
+            assert [name for name, _ in rig.seen] == [b"Host"]
+        asking = asyncio.create_task(call(front, ASKED))
+        await rig.speak()
+        await asking
+        assert set(rig.asked[0]["headers"]) == {"host", "content-length", "content-type"}
+
+    run(test, tmp_path)
+
+
 def test_vllm_sees_the_key_that_a_client_sent(tmp_path: Path) -> None:
     async def test(rig: Rig, front: Any) -> None:
         asking = asyncio.create_task(call(front, ASKED, headers=[(b"authorization", b"bearer sesame")]))
@@ -591,7 +683,7 @@ def test_of_requests_that_only_look_no_body_is_read(path: str, tmp_path: Path, m
 
     async def test(rig: Rig, front: Any) -> None:
         monkeypatch.setattr(app, "BODY_MOST", 10)
-        status, body = await call(front, "x" * 98, path, [(b"content-length", b"100")], method="GET")
+        status, body = await call(front, "x" * 98, path, headers=[(b"content-length", b"100")], method="GET")
         assert status == (200 if path == "/metrics" else 418), "the answer itself"
         assert b"xxx" not in body
 
