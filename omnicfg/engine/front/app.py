@@ -40,6 +40,7 @@ _OF_A_BODY: Final = frozenset({"content-length"})
 _OF_OUR_BODY: Final = _OF_A_BODY | {"content-type", "accept", "accept-encoding"}
 _OF_OUR_ANSWER: Final = _NOT_KEPT | {"content-length", "content-type", "content-encoding", "cache-control"}
 """Of vLLM's headers, what is said anew of an answer in speech."""
+_LOOKS: Final = frozenset({"GET", "HEAD"})
 _PRINTABLE: Final = "".join(map(chr, range(0x21, 0x7F)))
 _EVENTS: Final = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
 
@@ -76,26 +77,29 @@ class Front:
         except GoneError:
             return
         except asyncio.CancelledError:  # the time that requests have after a stop signal is over
-            if answering.begun:
-                raise
-            await _error(send, 503, "the server is stopping, and this answer took longer than it waits")
+            if not answering.begun:  # otherwise it is cut off: the client sees an answer without its end
+                await _error(send, 503, "the server is stopping, and this answer took longer than it waits")
+        except Exception as error:
+            if not answering.begun:
+                await _error(send, 500, f"the server has failed: {type(error).__name__}; its log says how")
+            raise
 
-    async def _serve(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def _serve(self, scope: Message, receive: Receive, send: _Noted) -> None:
         work: Coroutine[Any, Any, None]
         path, method = scope["path"], scope["method"]
         body = b"" if method in WITHOUT_BODY else await _body(receive)
         if body is None:
             await _error(send, 413, body_too_long())
             return
-        if path == "/health":
+        if path == "/health" and method in _LOOKS:
             work = self._health(send)
-        elif path == "/metrics":
+        elif path == "/metrics" and method in _LOOKS:
             work = self._show_metrics(send)
         elif path == _CHAT and method == "POST" and (chat := _spoken(body)) is not None:
             work = self._speak(chat, _passed_on(scope["headers"], _HOP_BY_HOP | _OF_OUR_BODY), send)
         else:
             work = self._pass_on(scope, body, send)
-        await _while_there(receive, work)
+        await _while_there(receive, work, send)
 
     # ---------------------------------------------------------------------------------------------------- what is ours
 
@@ -103,6 +107,9 @@ class Front:
         outcome = "aborted"
         try:
             outcome = await self._answer(body, headers, send)
+        except Exception:
+            outcome = "failed"
+            raise
         finally:
             self._metrics.requests.labels(outcome).inc()
 
@@ -229,14 +236,15 @@ def _spoken(body: bytes) -> Mapping[str, Any] | None:
 
 
 class _Noted:
-    """Sends, and knows whether anything was sent."""
+    """Sends, and knows whether anything was sent, and whether all of it."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self.begun = False
+        self.begun = self.ended = False
 
     async def __call__(self, message: Message) -> None:
         self.begun = True
+        self.ended = message["type"] == "http.response.body" and not message.get("more_body")
         await self._send(message)
 
 
@@ -256,15 +264,18 @@ async def _body(receive: Receive) -> bytes | None:
             return b"".join(parts)
 
 
-async def _while_there(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
-    """Do the work for as long as the client is there; a client that goes ends it. Raises :class:`GoneError`."""
+async def _while_there(receive: Receive, work: Coroutine[Any, Any, None], answering: _Noted) -> None:
+    """Do the work for as long as the client is there; a client that goes ends it. Raises :class:`GoneError`.
+
+    A client whose answer is whole is told to have gone as well: what is left of the work then is done.
+    """
     working = asyncio.create_task(work)
     watching = asyncio.create_task(_until_gone(receive))
     try:
         await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
+        if not working.done() and not answering.ended:
             raise GoneError
-        working.result()
+        await working
     finally:
         for task in (working, watching):
             task.cancel()

@@ -17,6 +17,8 @@ _PARTS: Final = ("text", "refusal", "image_url", "input_audio", "audio_url", "vi
 BODY_MOST: Final = 128 * 2**20
 """Bytes that a request may have: it is held in memory, and media in it are there twice."""
 _DEFAULT_FORMAT: Final = {False: "wav", True: "pcm16"}
+_SWITCHES: Final = ("stream", "return_token_ids")
+"""What vLLM reads of a request and is told by the front: whether it makes sense is not vLLM's to say any more."""
 
 
 class BadRequestError(ValueError):
@@ -57,6 +59,9 @@ def wish_of(body: Mapping[str, Any], voices: Sequence[str], default_voice: str) 
     audio = body.get("audio") or {}
     if not isinstance(audio, dict):
         raise BadRequestError("audio is no object", "audio")
+    for name in _SWITCHES:
+        if body.get(name) not in (None, True, False):
+            raise BadRequestError(f"{name}: {body[name]!r} is neither true nor false", name)
     if body.get("n") not in (None, 1):
         raise BadRequestError("n: speech is made for one answer", "n")
     if body.get("tools") and body.get("tool_choice") != "none":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 httpx = pytest.importorskip("httpx", reason="comes with the extra cpu or cuda")
 pytest.importorskip("prometheus_client", reason="comes with the extra cpu or cuda")
 
-from omnicfg.engine.front import app, desk  # noqa: E402
+from omnicfg.engine.front import app, chat, desk  # noqa: E402
 from omnicfg.engine.front.app import Front  # noqa: E402
 from omnicfg.engine.front.desk import Desk, Link  # noqa: E402
 from omnicfg.engine.front.metrics import Metrics  # noqa: E402
@@ -351,7 +352,7 @@ def test_a_line_of_vllms_ends_where_it_says_so(stream: bool, tmp_path: Path, mon
     run(test, tmp_path)
 
 
-@pytest.mark.parametrize("piece", [b'data: {"id": \n\n'])
+@pytest.mark.parametrize("piece", [b'data: {"id": \n\n', b"data: 7\n\n", b'data: {"error": "x"}\n\n'])
 def test_an_event_that_cannot_be_read_ends_the_request(
     piece: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -491,6 +492,8 @@ def test_what_is_not_served_is_told_before_anything_is_asked(wrong: dict[str, An
         ({"messages": [{"role": "user", "content": [{"type": []}]}]}, "messages"),
         ({"audio": {"voice": {"id": []}, "format": "pcm16"}}, "audio.voice"),
         ({"audio": {"format": {}}}, "audio.format"),
+        ({"stream": "false"}, "stream"),
+        ({"return_token_ids": []}, "return_token_ids"),
     ],
 )
 def test_lists_and_objects_in_the_place_of_words_are_a_bad_request(
@@ -663,6 +666,59 @@ def test_nothing_of_one_client_is_told_with_anothers_request(tmp_path: Path) -> 
         await rig.speak()
         await asking
         assert set(rig.asked[0]["headers"]) == {"host", "content-length", "content-type"}
+
+    run(test, tmp_path)
+
+
+@pytest.mark.parametrize("path", ["/health", "/metrics"])
+def test_whoever_does_not_look_there_is_vllms_to_answer(path: str, tmp_path: Path) -> None:
+    async def test(rig: Rig, front: Any) -> None:
+        assert (await call(front, path=path, method="HEAD"))[1] != b"vLLM's: "
+        for method in ("POST", "OPTIONS", "DELETE"):
+            assert await call(front, path=path, method=method) == (418, b"vLLM's: ")
+
+    run(test, tmp_path)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_was_answered_was_not_aborted(stream: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request counts by its answer, also where the client is done before vLLM's connection is closed."""
+
+    async def close(response: Any) -> None:
+        await asyncio.sleep(0.01)
+
+    async def test(rig: Rig, front: Any) -> None:
+        monkeypatch.setattr(httpx.Response, "aclose", close)
+        rig.go_on.clear()  # vLLM is still at it when the Talker fails
+        asking = asyncio.create_task(call(front, {**ASKED, "stream": stream}))
+        rig.talker.say("failed", key=await rig.key(), message="stage 1 ran out of memory")
+        await asking
+        rig.go_on.set()
+        text = (await call(front, path="/metrics"))[1].decode()
+        assert re.findall(r'speech_requests_total{outcome="(.*)"} 1.0', text) == ["failed"]
+
+    run(test, tmp_path)
+
+
+def test_a_failure_of_the_front_is_told_in_the_form_of_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test(rig: Rig, front: Any) -> None:
+        def fail(*_: object) -> bytes:
+            raise RuntimeError("libsndfile has no such format")
+
+        monkeypatch.setattr(chat, "packed", fail)
+        sent: list[Message] = []
+        asking = asyncio.create_task(answer_of(front, ASKED, sent=sent))
+        await rig.speak()
+        with pytest.raises(RuntimeError, match="no such format"):  # for the log
+            await asking
+        status, body = sent[0]["status"], json.loads(sent[1]["body"])
+        assert (status, body["error"]["code"]) == (500, 500)
+        assert body["error"]["message"] == "the server has failed: RuntimeError; its log says how"
+        text = (await call(front, path="/metrics"))[1].decode()
+        assert 'speech_requests_total{outcome="failed"} 1.0' in text
+        assert len(rig.desk) == 0
 
     run(test, tmp_path)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -20,11 +21,21 @@ from omnicfg.engine.front.setup import Setup  # noqa: E402
 from tests.patience import PATIENCE_S, until_so  # noqa: E402
 
 
-async def stopped(drain_s: float, *, answers: bool) -> Any:
-    """The answer to a request that is in flight when the server is asked to stop; stage 0 ``answers`` it after that."""
+async def stopped(drain_s: float, *, answers: bool, begins: bool = False) -> Any:
+    """The answer to a request that is in flight when the server is asked to stop; stage 0 ``answers`` it after that.
+
+    It may have begun to before.
+    """
     asked, stops = asyncio.Event(), asyncio.Event()
 
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"half"
+        asked.set()
+        await asyncio.Event().wait()
+
     async def thinker(request: Any) -> Any:
+        if begins:
+            return httpx.Response(200, content=pieces())
         asked.set()
         await (stops if answers else asyncio.Event()).wait()
         own = {"date": "Mon, 30 Nov 2026 00:00:00 GMT", "server": "uvicorn", "x-request-id": "7"}
@@ -46,9 +57,10 @@ async def stopped(drain_s: float, *, answers: bool) -> Any:
             server._ask()
             await until_so(lambda: not server.servers[0].is_serving())
             stops.set()
-            answer = await asking
-        await serving
-        return answer
+            try:
+                return await asking
+            finally:
+                await serving
 
 
 def test_what_is_done_in_time_is_answered() -> None:
@@ -62,3 +74,9 @@ def test_what_takes_longer_is_told_that_the_server_stops() -> None:
     answer = asyncio.run(stopped(1.0, answers=False))
     assert answer.status_code == 503
     assert "is stopping" in answer.json()["error"]["message"]
+
+
+def test_what_has_begun_and_takes_longer_is_cut_off_without_a_traceback(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(httpx.RemoteProtocolError, match="without sending complete message body"):
+        asyncio.run(stopped(1.0, answers=False, begins=True))
+    assert "Traceback" not in capfd.readouterr().err
