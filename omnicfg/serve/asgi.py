@@ -1,4 +1,6 @@
-"""For middleware of vLLM's server (ASGI 3) that reads a request whole, and refuses it or lets it through as it came."""
+"""For middleware of vLLM's server (ASGI 3): how it is told of it, and how one reads a request whole, and refuses it or
+lets it through as it came.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,11 @@ import json
 
 from omnicfg.engine.front.asgi import JSON, Message, Receive, Send, respond
 from omnicfg.engine.front.chat import BODY_MOST, body_too_long, error_body
+
+
+def option(middleware: type) -> list[str]:
+    """The words by which vLLM's server puts a middleware before all that it has by then."""
+    return ["--middleware", f"{middleware.__module__}.{middleware.__name__}"]
 
 
 async def whole(receive: Receive, send: Send) -> list[Message] | None:

@@ -41,7 +41,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program = tmp_path / "vllm"
     program.write_text(PROGRAM.format(python=sys.executable, server=str(SERVER)))
     program.chmod(0o755)
-    monkeypatch.setattr(vllm_omni, "_vllm_script", lambda: str(program))
+    monkeypatch.setattr(vllm_omni, "_program", lambda: (str(program),))
     for module in ("setting", "campaign"):
         monkeypatch.setattr(f"omnicfg.bench.{module}.this_machine", lambda: MACHINE)
     monkeypatch.setenv("OMNICFG_TEST_TOLD", str(tmp_path / "told"))
@@ -83,7 +83,7 @@ def words_of(arm: Arm, model: Path) -> tuple[list[str], str]:
     made = subject(arm, Request(plan, str(model), "thinker", "127.0.0.1", 8091, config=CONFIG), "vllm-omni", None)
     launch = made.launch(made.request, MACHINE, speech=False)
     [text] = launch.files.values()
-    return list(launch.command[1:]), text
+    return list(launch.command[launch.command.index("serve") :]), text
 
 
 @pytest.mark.parametrize("arm", PREFIX_CACHE, ids=lambda arm: str(arm.name))

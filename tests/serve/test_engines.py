@@ -13,12 +13,15 @@ from typing import Any
 import pytest
 
 import omnicfg
+from omnicfg.command_line.parse import parse
+from omnicfg.command_line.shell import Word
 from omnicfg.engine.front.api_key import KeyFirst
 from omnicfg.errors import UsageError
 from omnicfg.serve import engines, media_sources
 from omnicfg.serve.engines import bundled, vllm_omni
 from omnicfg.serve.launch import Launch, Request
 from omnicfg.serve.machine import Machine, Vllm
+from omnicfg.tree import Mark
 from tests.serve.echo import answer_of
 
 CPU = Machine(Vllm("0.32.0", cpu=True), None, (), ())
@@ -310,7 +313,8 @@ class TestVllmOmni:
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
         launch = vllm_omni.launch(request("minicpmo_4_5_turn", "npu"), FOUR_GPUS)
         [path] = launch.files
-        assert launch.command[1:] == (
+        assert launch.command == (
+            *(sys.executable, "-m", "vllm.entrypoints.cli.main"),
             *("serve", "/model", "--omni", "--deploy-config", str(path)),
             *("--host", "127.0.0.1", "--port", "8091"),
         )
@@ -319,6 +323,18 @@ class TestVllmOmni:
         launch.write_files()
         again = omnicfg.resolve(path, platform="npu")
         assert again.to_dict()["stages"] == request("minicpmo_4_5_turn", "npu").plan.to_dict()["stages"]
+
+    def test_a_key_is_asked_for_before_anything_else(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        check = ("--middleware", "omnicfg.engine.front.api_key.KeyFirst")
+        keyed = vllm_omni.launch(replace(request("qwen3_omni_moe"), api_key="sesame"), FOUR_GPUS)
+        assert (keyed.command[-2:], keyed.env) == (check, {"VLLM_API_KEY": "sesame"})
+        words = keyed.command[keyed.command.index("serve") + 1 :]
+        line = parse([Word(word, Mark("--command", 1, place)) for place, word in enumerate(words, 1)])
+        assert (line.findings, "middleware" in line.given) == ([], True), "the release knows the option"
+        monkeypatch.setenv("VLLM_API_KEY", "sesame")
+        assert vllm_omni.launch(request("qwen3_omni_moe"), FOUR_GPUS).command[-2:] == check
+        monkeypatch.delenv("VLLM_API_KEY")
+        assert check[0] not in vllm_omni.launch(request("qwen3_omni_moe"), FOUR_GPUS).command
 
     def test_a_pipeline_of_our_own_is_refused(self) -> None:
         assert [refusal.message for refusal in vllm_omni.refusals(request())] == ["vLLM-Omni has no pipeline tiny_omni"]

@@ -24,6 +24,7 @@ from omnicfg.resources.placement import devices_per_replica, named_devices
 from omnicfg.rule import effective_session_mode
 from omnicfg.serve import nodes, preflight
 from omnicfg.serve.arguments import LeftOut, StageArguments, stage_arguments
+from omnicfg.serve.asgi import option
 from omnicfg.serve.install_cpu import installed_version
 from omnicfg.serve.launch import Launch, Request
 from omnicfg.serve.machine import Machine
@@ -134,13 +135,13 @@ def first_stage(request: Request, machine: Machine, address: list[str] | None = 
     if _first(request).arg("shutdown_timeout") is None:
         command += ["--shutdown-timeout", str(DRAIN_S)]
     if defaults:
-        command += ["--middleware", f"{RequestDefaults.__module__}.{RequestDefaults.__name__}"]
-    command += ["--middleware", f"{MediaSources.__module__}.{MediaSources.__name__}"]
+        command += option(RequestDefaults)
+    command += option(MediaSources)
     if silent_reason(request):
-        command += ["--middleware", f"{TextOnly.__module__}.{TextOnly.__name__}"]
+        command += option(TextOnly)
     environment = _environment(request, machine, defaults)
     if {**os.environ, **environment}.get(API_KEY_VARIABLE):  # what comes last stands before all others
-        command += ["--middleware", f"{KeyFirst.__module__}.{KeyFirst.__name__}"]
+        command += option(KeyFirst)
     return Launch(
         tuple(command),
         environment | media.environment({**os.environ, **environment}),

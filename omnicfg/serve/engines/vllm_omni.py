@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,9 @@ from omnicfg.cache import user_cache
 from omnicfg.catalog.upstream import VLLM_OMNI, pipelines
 from omnicfg.diagnostics import Diagnostic
 from omnicfg.engine.front.api_key import VARIABLE as API_KEY_VARIABLE
+from omnicfg.engine.front.api_key import KeyFirst
 from omnicfg.errors import ServeError
+from omnicfg.serve.asgi import option
 from omnicfg.serve.deploy_file import deploy_yaml
 from omnicfg.serve.launch import Launch, Request
 from omnicfg.serve.machine import Machine
@@ -55,13 +56,17 @@ def version_problems(machine: Machine) -> Iterator[Diagnostic]:
 def launch(request: Request, machine: Machine) -> Launch:
     """``vllm serve MODEL --omni`` with one flat deploy file, kept in the user's cache under a name of its
     content.
+
+    Where there is a key, it is asked for before anything else: vLLM makes the application, with its ``--middleware``,
+    which vLLM-Omni leaves alone as it does ``--host`` (0.30.0, ``omni_run_server_worker``, ``_frontend_cli_fields``).
+    vLLM's own check, which is for web sockets too, stands behind it.
     """
     text = deploy_yaml(request.plan)
     plan = request.plan
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     path = user_cache() / "deploy" / f"{Path(plan.profile).stem}-{plan.platform}-{digest}.yaml"
     command = (
-        _vllm_script(),
+        *_program(),
         "serve",
         request.model,
         "--omni",
@@ -73,12 +78,14 @@ def launch(request: Request, machine: Machine) -> Launch:
         str(request.port),
     )
     env = {API_KEY_VARIABLE: request.api_key} if request.api_key else {}
+    if {**os.environ, **env}.get(API_KEY_VARIABLE):
+        command += tuple(option(KeyFirst))
     return Launch(command, env, {path: text})
 
 
 def start(launch: Launch, request: Request, ready: Say, notice: Say) -> None:
     """Becomes vLLM-Omni; returns never."""
-    notice(f"handing over to {launch.command[0]}")
+    notice("handing over to vLLM-Omni")
     sys.stdout.flush()
     sys.stderr.flush()
     try:
@@ -87,7 +94,6 @@ def start(launch: Launch, request: Request, ready: Say, notice: Say) -> None:
         raise ServeError(f"`{launch.command[0]}` cannot be started: {error.strerror}") from error
 
 
-def _vllm_script() -> str:
-    """The ``vllm`` of this interpreter's environment where it has one, otherwise the first on the PATH."""
-    beside = Path(sys.executable).with_name("vllm")
-    return str(beside) if beside.is_file() else shutil.which("vllm") or "vllm"
+def _program() -> tuple[str, ...]:
+    """vLLM's command line, by the interpreter whose environment has been looked at: omnicfg can be imported there."""
+    return (sys.executable, "-m", "vllm.entrypoints.cli.main")
