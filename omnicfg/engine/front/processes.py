@@ -111,13 +111,16 @@ class Processes:
             await asyncio.sleep(_PAUSE_S * failures)
 
     async def _live(self, job: Job, link: Link, environment: dict[str, str]) -> str:
-        """One life of a stage: how it ended."""
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *_WORKER,
-            env={**os.environ, **environment, "OMNICFG_STAGE": job.name},  # tells processes apart in a listing
-            stdin=asyncio.subprocess.PIPE,
-        )
+        """One life of a stage: how it ended, or that it never began."""
+        try:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *_WORKER,
+                env={**os.environ, **environment, "OMNICFG_STAGE": job.name},  # tells processes apart in a listing
+                stdin=asyncio.subprocess.PIPE,
+            )
+        except OSError as error:  # no memory for it, or no process more for this user
+            return f"cannot be started: {error.strerror}"
         ended = asyncio.create_task(process.wait())
         try:
             assert process.stdin is not None

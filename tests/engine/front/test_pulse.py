@@ -12,7 +12,7 @@ import pytest
 httpx = pytest.importorskip("httpx", reason="comes with the extra cpu or cuda")
 
 from omnicfg.engine.front.pulse import Pulse  # noqa: E402
-from tests.patience import PATIENCE_S  # noqa: E402
+from tests.patience import PATIENCE_S, until_so  # noqa: E402
 
 LIMIT_S = 0.4
 
@@ -23,7 +23,7 @@ class Engine:
     def __init__(self) -> None:
         self.go_on = asyncio.Event()
         self.pieces = asyncio.Event()
-        self.steps = 0
+        self.steps = self.asked = 0
         self.says_steps = True
 
     async def answer(self, request: Any) -> Any:
@@ -33,6 +33,7 @@ class Engine:
             return httpx.Response(200, content=b'vllm:iteration_tokens_total_count{engine="0"} %d.0\n' % self.steps)
         if request.url.path == "/refused":
             raise httpx.ConnectError("no")
+        self.asked += 1
         await self.go_on.wait()
         return httpx.Response(200, content=self.stream())
 
@@ -85,7 +86,10 @@ def test_one_that_has_nothing_to_do_does_not() -> None:
         await thinker.post("/v1/completions")
         with pytest.raises(httpx.ConnectError):
             await thinker.post("/refused")
+        engine.go_on.clear()
+        asked = engine.asked
         gone = asyncio.create_task(thinker.post("/v1/completions"))
+        await until_so(lambda: engine.asked > asked)
         gone.cancel()
         await asyncio.sleep(3 * LIMIT_S)
         assert not hangs.done()
