@@ -13,6 +13,7 @@ import errno
 import socket
 import struct
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -23,6 +24,9 @@ from omnicfg.serve.preflight import addresses_of, free_port, port_problems, prob
 _PREFIX: Final = "omnicfg-serve"
 _WILDCARDS: Final = frozenset({"0.0.0.0", "::"})
 _ATTEMPTS: Final = 20
+_LISTENS_S: Final = 10.0
+"""How long it may take from having a name to listening there, on a machine that has other things to do."""
+_POLL_S: Final = 0.02
 _BACKLOG: Final = 4096  # whoever asks for the owner stays in it: nobody accepts
 _CREDENTIALS: Final = struct.Struct("3i")
 """SO_PEERCRED: process, user, group."""
@@ -102,12 +106,17 @@ def _claims(port: int) -> set[str]:
 
 
 def _owner(port: int, address: str) -> int:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
-        asking.setblocking(False)
-        with contextlib.suppress(OSError):  # it has ended just now
-            asking.connect(_name(port, address))
-            return int(_CREDENTIALS.unpack(asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0])
-    return 0
+    """Who has a name. One that has it is about to listen there; one that has ended just now has it no more."""
+    deadline = time.monotonic() + _LISTENS_S
+    while True:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
+            asking.setblocking(False)
+            with contextlib.suppress(OSError):
+                asking.connect(_name(port, address))
+                return int(_CREDENTIALS.unpack(asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0])
+        if address not in _claims(port) or time.monotonic() > deadline:
+            return 0
+        time.sleep(_POLL_S)
 
 
 def _taken(host: str, port: int, owner: int) -> Diagnostic:

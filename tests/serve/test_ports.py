@@ -8,11 +8,12 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 
 import pytest
 
-from omnicfg.serve.ports import claimed
+from omnicfg.serve.ports import _name, claimed
 from omnicfg.serve.preflight import free_port
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="claims are names in Linux's abstract namespace")
@@ -109,6 +110,17 @@ def test_of_many_at_once_one_has_the_port(port: int) -> None:
             one.close()
     [winner] = [one.process.pid for one, text in zip(all_at_once, said, strict=True) if text == f"{port}\n"]
     assert [re.search(r"process (\d+)", text)[1] for text in said if "taken" in text] == [str(winner)] * 5  # type: ignore[index]
+
+
+def test_one_that_is_about_to_claim_the_port_is_named_too(port: int) -> None:
+    """Between the two steps of a claim, its process may wait for a core."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as name:
+        name.bind(_name(port, "127.0.0.1"))
+        claiming = threading.Timer(0.2, name.listen)
+        claiming.start()
+        [message] = messages("127.0.0.1", port)
+        claiming.join()
+    assert f"(process {os.getpid()})" in message
 
 
 def test_a_free_port_is_claimed_as_well() -> None:
