@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 _POLL_S: Final = 0.05
 _ALONE_S: Final = 1.0
 _ASKED_S: Final = 3.0
-_TRACKERS_S: Final = 3.0
+_TRACKERS_S: Final = 10.0
 _TRACKER: Final = b"multiprocessing.resource_tracker"
 
 
@@ -88,7 +88,8 @@ def clear_session(session: int) -> None:
     """Returns when nothing is left of a session whose leader has ended.
 
     The rest has a second to end by itself, then it is asked to (SIGTERM), and after three more seconds killed. Python's
-    trackers of shared memory go last: they give back what the others had no time to, then end by themselves.
+    trackers of shared memory go last: they give back what the others had no time to, then end by themselves. For that
+    they have ten seconds more: on a busy machine they may wait for a core.
     """
     ended = time.monotonic()
     asked = False

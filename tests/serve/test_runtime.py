@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from omnicfg.errors import ServeError
+from omnicfg.serve import runtime
 from omnicfg.serve.runtime import private, runtime_directory
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -45,7 +47,8 @@ def test_a_second_server_does_not_take_the_sockets_of_the_first_away(directory: 
         assert (directory / "rows.sock").exists()
 
 
-def test_what_a_watcher_is_removing_is_waited_for(directory: Path) -> None:
+def test_what_a_watcher_is_removing_is_waited_for(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "_REMOVAL_S", PATIENCE_S)
     directory.mkdir(parents=True, mode=0o700)
     directory.parent.chmod(0o700)
     lock = os.open(directory, os.O_RDONLY)

@@ -209,7 +209,7 @@ def test_ctrl_c_lets_requests_finish_with_all_their_rows(server: Served, socket:
     answers: list[tuple[int, dict[str, Any]]] = []
     asking = threading.Thread(target=lambda: answers.append(complete(server, "last", max_tokens=300)))
     asking.start()
-    until(server.running)
+    until(lambda: server.running() or answers)
     session = server.session
     assert server.stop() == 0
     asking.join(timeout=PATIENCE_S)
