@@ -158,7 +158,7 @@ class Desk:
         """One stage's connection, from its first word to its last."""
         link: Link | None = None
         try:
-            while line := await reader.readline():
+            while (line := await reader.readline()).endswith(b"\n"):  # the last one of a stage that died may be a part
                 message = json.loads(line)
                 if link is None:
                     link = next(one for one in self.links if one.stage == message["stage"])

@@ -402,6 +402,18 @@ def test_of_a_stage_that_died_its_death_is_told_and_not_that_nobody_took_the_row
     run(test, tmp_path)
 
 
+def test_a_stage_that_dies_in_the_middle_of_a_word_is_away(tmp_path: Path) -> None:
+    async def test(rig: Rig, front: Any) -> None:
+        troubles: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, trouble: troubles.append(trouble))
+        rig.talker.writer.write(b'{"event": "beat", "sta')
+        await rig.talker.close()
+        await until_so(lambda: not rig.desk.available)
+        assert [rig.desk.links[0].writer, troubles] == [None, []]
+
+    run(test, tmp_path)
+
+
 def test_rows_that_nobody_takes_fail_a_request_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(rig: Rig, front: Any) -> None:
         asking = asyncio.create_task(call(front, ASKED))
