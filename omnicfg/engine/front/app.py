@@ -31,7 +31,7 @@ from omnicfg.engine.front.turn import Text, Turn, TurnedAwayError
 
 _CHAT: Final = "/v1/chat/completions"
 _HOP_BY_HOP: Final = frozenset(
-    {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "host"}
+    {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"}
 )
 _NOT_KEPT: Final = _HOP_BY_HOP | {"date", "server"}
 """Of vLLM's answers: uvicorn says the last two itself, and they are said once."""
@@ -134,8 +134,7 @@ class Front:
                 await respond(send, error.status, error.body, [*JSON, *_passed_on(error.headers, _OF_OUR_ANSWER)])
                 return "refused"
             except httpx.HTTPError as error:
-                await _error(send, 502, f"stage 0 does not answer: {type(error).__name__}")
-                return "failed"
+                return await _unanswered(send, error)
             answer = Answer(wish, int(self._desk.links[-1].facts["sample_rate"]))
             return await (self._stream if wish.streamed else self._collect)(turn, answer, arrived, send)
 
@@ -205,7 +204,7 @@ class Front:
         try:
             url = self._thinker.base_url.copy_with(raw_path=_target(scope))
         except httpx.InvalidURL as error:
-            await _error(send, 400, f"vLLM cannot be asked for this address: {error}")
+            await _unanswered(send, error)
             return
         headers = _passed_on(scope["headers"], _HOP_BY_HOP | _OF_A_BODY)
         # Not by the client's own method: that one adds headers, and cookies that were another client's.
@@ -213,7 +212,7 @@ class Front:
         try:
             response = await self._thinker.send(request, stream=True)
         except httpx.HTTPError as error:
-            await _error(send, 502, f"stage 0 does not answer: {type(error).__name__}")
+            await _unanswered(send, error)
             return
         try:
             kept = _passed_on(response.headers.raw, _NOT_KEPT)
@@ -308,6 +307,15 @@ def _target(scope: Message) -> bytes:
 
 async def _error(send: Send, status: int, message: str, parameter: str | None = None) -> None:
     await respond(send, status, json.dumps(error_body(message, status, parameter)).encode(), JSON)
+
+
+async def _unanswered(send: Send, error: httpx.HTTPError | httpx.InvalidURL) -> str:
+    """Says why there is no answer of vLLM's: the request cannot be put to it, or it is not there. What became of it."""
+    if isinstance(error, httpx.InvalidURL | httpx.LocalProtocolError):
+        await _error(send, 400, f"vLLM cannot be asked for this: {error}")
+        return "refused"
+    await _error(send, 502, f"stage 0 does not answer: {type(error).__name__}")
+    return "failed"
 
 
 async def _piece(send: Send, body: bytes, *, last: bool = False) -> None:

@@ -74,12 +74,15 @@ class Rig:
         self.status = 200
         self.headers: list[tuple[str, str]] = []
         self.breaks = False
+        self.refuses: Exception | None = None
 
     async def vllm(self, request: Any) -> Any:
         """vLLM: two tokens, a third when it may go on."""
         self.targets.append(request.url.raw_path)
+        self.seen = request.headers.raw
+        if self.refuses is not None:
+            raise self.refuses
         if request.url.path != "/v1/chat/completions" or b'"payload"' not in request.content:
-            self.seen = request.headers.raw
             return httpx.Response(418, content=_pieces(b"vLLM's: ", request.content), headers=self.headers)
         self.raw = request.content
         self.asked.append({**json.loads(request.content), "headers": dict(request.headers)})
@@ -664,6 +667,32 @@ def test_nor_is_it_with_an_answer_in_speech(
             **dict(client),
             **dict.fromkeys(("x-here", "x-gone", "te")),
         }
+
+    run(test, tmp_path)
+
+
+@pytest.mark.parametrize("modalities", [["text"], ["text", "audio"]])
+def test_vllm_is_told_whom_the_client_asked(modalities: list[str], tmp_path: Path) -> None:
+    """By it vLLM makes the address of a redirection (``/v1/models/``), to which the client has to find its way."""
+
+    async def test(rig: Rig, front: Any) -> None:
+        rig.status = 404
+        await call(front, {**ASKED, "modalities": modalities}, headers=[(b"host", b"voice.test:8091")])
+        assert [value for name, value in rig.seen if name.lower() == b"host"] == [b"voice.test:8091"]
+
+    run(test, tmp_path)
+
+
+@pytest.mark.parametrize("modalities", [["text"], ["text", "audio"]])
+def test_a_request_that_cannot_be_asked_on_is_a_bad_one(modalities: list[str], tmp_path: Path) -> None:
+    """One with two ``Host`` is, which uvicorn lets through."""
+
+    async def test(rig: Rig, front: Any) -> None:
+        rig.refuses = httpx.LocalProtocolError("Found multiple Host: headers")
+        status, body = await call(front, {**ASKED, "modalities": modalities})
+        assert (status, json.loads(body)["error"]["type"]) == (400, "BadRequestError")
+        assert "multiple Host" in json.loads(body)["error"]["message"]
+        assert len(rig.desk) == 0
 
     run(test, tmp_path)
 
