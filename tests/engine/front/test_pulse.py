@@ -24,7 +24,7 @@ class Engine:
         self.go_on = asyncio.Event()
         self.pieces = asyncio.Event()
         self.steps = self.asked = 0
-        self.says_steps = True
+        self.says_steps = self.says_more = True
 
     async def answer(self, request: Any) -> Any:
         if request.url.path == "/metrics":
@@ -40,7 +40,8 @@ class Engine:
     async def stream(self) -> AsyncIterator[bytes]:
         while not self.pieces.is_set():
             await asyncio.sleep(LIMIT_S / 10)
-            yield b"x"
+            if self.says_more:
+                yield b"x"
 
 
 def run(test: Callable[[Engine, Any, asyncio.Task[str]], Awaitable[None]]) -> None:
@@ -119,6 +120,24 @@ def test_a_piece_of_an_answer_is_a_sign_of_life_and_its_end_ends_the_watch() -> 
         await asking
         await asyncio.sleep(2 * LIMIT_S)
         assert not hangs.done()
+
+    run(test)
+
+
+def test_a_client_that_does_not_take_its_answer_does_not_wait_for_the_engine() -> None:
+    """Its connection is full, and the engine has done all there was to do."""
+
+    async def test(engine: Engine, thinker: Any, hangs: asyncio.Task[str]) -> None:
+        engine.go_on.set()
+        async with thinker.stream("POST", "/v1/completions") as answer:
+            pieces = answer.aiter_raw()
+            assert await anext(pieces) == b"x"
+            await asyncio.sleep(3 * LIMIT_S)
+            assert not hangs.done()
+            engine.says_more = False
+            asking = asyncio.create_task(anext(pieces))  # the client takes it again, and more does not come
+            assert "made no step" in await hangs
+            asking.cancel()
 
     run(test)
 
