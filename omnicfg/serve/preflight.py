@@ -75,6 +75,17 @@ def plugin_problems() -> Iterator[Diagnostic]:
         )
 
 
+def environment_problems(stages: Iterable[StagePlan]) -> Iterator[Diagnostic]:
+    """A variable of a stage's ``env`` that no process can have."""
+    for stage in stages:
+        for name, value in (stage.runtime.value("env") or {}).items():
+            if not str(name) or "=" in str(name) or "\0" in f"{name}{value}":
+                yield problem(
+                    f"no process can have the variable {str(name)!r} of stage {stage.stage_id}'s `env`",
+                    "A name is not empty and has no `=`; neither it nor its value has a NUL character.",
+                )
+
+
 def device_problems(devices: Mapping[int, Sequence[int]], machine: Machine) -> Iterator[Diagnostic]:
     """A device that a stage (by its id) names is not there. On the CPU, devices mean nothing."""
     if machine.serves_on_cpu:

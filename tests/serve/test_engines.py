@@ -301,6 +301,15 @@ class TestRows:
         assert not set(ROWS_FLAGS) & set(launch.command)
         assert launch.notices[-1].startswith("which hidden states a later stage reads is told by config.json")
 
+    @pytest.mark.parametrize("stage", [0, 1])
+    @pytest.mark.parametrize(("name", "value"), [("A=B", "c"), ("", "c"), ("A", "b\0c"), ("A\0", "b")])
+    def test_a_variable_that_no_process_can_have_is_refused(self, stage: int, name: str, value: str) -> None:
+        asked = request(config={**QWEN3, "talker_config": {"speaker_id": {"somebody": 1}}})
+        place = f"stages.{stage}.env"
+        plan = omnicfg.resolve("tiny_omni", platform="cuda", overrides={place: {"FINE": "a=b", name: value}})
+        [refusal] = refusals(replace(asked, plan=plan))
+        assert refusal == f"no process can have the variable {name!r} of stage {stage}'s `env`"
+
     def test_a_socket_with_too_long_a_name_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         deep = tmp_path / ("x" * 100)
         deep.mkdir()

@@ -79,6 +79,7 @@ def refusals(request: Request) -> Iterator[Diagnostic]:
                 "Download the model and name its directory with `--model`.",
             )
 
+    yield from preflight.environment_problems(started(request))
     yield from nodes.refusals(stage, request.headless)
     yield from _rows_problems(request)
 
