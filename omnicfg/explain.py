@@ -11,6 +11,7 @@ from omnicfg.catalog.vllm_args import DEFAULT_VLLM, known_engine_args
 from omnicfg.errors import UsageError
 from omnicfg.evidence import CAPABILITY_OF, entry_on
 from omnicfg.near import did_you_mean
+from omnicfg.passes.deploy import RUNTIME_KEYS
 from omnicfg.passes.effective import default_args, default_of, why_unset
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.secrets import flag_of
@@ -82,7 +83,8 @@ def explain(plan: Plan, key: str, before: Tree | None = None, version: str = DEF
     """
     stage, route = _located(plan, key)
     node = plan.find(key)
-    if node is None and stage is not None and route[0] in _SPELLINGS and len(route) > 1:
+    is_spelling = len(route) > 1 and (route[1] in RUNTIME_KEYS if route[0] == "runtime" else route[0] in _SPELLINGS)
+    if node is None and stage is not None and is_spelling:
         node = stage.find(route[1:])
         route = route[1:]
     known = _known(plan, stage, route)
@@ -131,6 +133,9 @@ def _check_exists(plan: Plan, stage: StagePlan | None, route: tuple[str, ...], v
     schema = deploy_schema()
     if stage is None:
         _refuse_wide(plan, route)
+    if route[0] == "runtime" and len(route) > 1 and route[1] not in RUNTIME_KEYS:
+        hint = _elsewhere(".".join(route[1:]), stage.stage_id) or did_you_mean(route[1], RUNTIME_KEYS)
+        raise UsageError(f"`runtime` has no setting `{route[1]}`", hint or f"It has: {', '.join(RUNTIME_KEYS)}.")
     name = route[0] if route[0] not in _SPELLINGS or len(route) == 1 else route[1]
     known = {*schema.stage_fields, *known_engine_args(version), *map(str, stage.tree.items)}
     known = known.union(map(str, stage.engine_args.items), map(str, stage.extras.items), *schema.owners.values())

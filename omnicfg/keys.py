@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from omnicfg.catalog.upstream import Field, deploy_schema, pipelines
 from omnicfg.catalog.vllm_args import arg_types, config_args, config_class, known_engine_args
+from omnicfg.passes.deploy import RUNTIME_KEYS
 from omnicfg.rule import DEFAULT_ENGINE, Subject
 from omnicfg.tree import Mapping, Node, Scalar, Sequence
 from omnicfg.value_types import ValueType, parse_annotation
@@ -107,7 +108,7 @@ def _stage_blocks(stages: Node, subject: Subject, platform: str | None) -> Itera
                 yield from _nested_blocks(block, stage)
         runtime = entry.items.get("runtime")
         if isinstance(runtime, Mapping):
-            yield stage.block(runtime, "runtime", f"`runtime` of {stage.where}", RUNTIME_KEYS, stage.types)
+            yield stage.block(runtime, "runtime", f"`runtime` of {stage.where}", frozenset(RUNTIME_KEYS), stage.types)
             yield from _environment(runtime, stage)
         yield from _environment(entry, stage)
         yield from _nested_blocks(entry, stage)
@@ -159,7 +160,6 @@ def _config_blocks(owner: Mapping, configs: MappingOf[str, str], stage: _Stage) 
         yield from _config_blocks(node, config.nested, stage)
 
 
-RUNTIME_KEYS = frozenset({"devices", "num_replicas", "env"})
 _VARIABLE = ValueType(frozenset({"str", "int", "float"}))
 
 

@@ -178,6 +178,13 @@ def test_keys_may_name_any_value(key: str, value: object) -> None:
         ("stages.1.temperature", "a stage has no setting", ": `stages.1.default_sampling_params.temperature`."),
         ("stages.1.model_runner", "a stage has no setting", "It is a setting of the whole profile: `model_runner`."),
         ("stages.1.duplex_session.max_sessions", "no setting", "profile: `duplex_session.max_sessions`."),
+        (
+            "stages.1.runtime.max_num_seqs",
+            "`runtime` has no setting `max_num_seqs`",
+            "a stage: `stages.1.max_num_seqs`.",
+        ),
+        ("stages.1.runtime.device", "`runtime` has no setting `device`", "Did you mean `devices`?"),
+        ("stages.1.runtime.zzz", "`runtime` has no setting `zzz`", "It has: devices, num_replicas, env."),
         ("stages..x", "is not a key", "stages.0.enable_prefix_caching"),
         ("", "is not a key", ""),
     ],

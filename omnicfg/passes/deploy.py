@@ -20,6 +20,7 @@ ENGINE_ARGS_WIN: Final = "`engine_args` goes over the stage's own keys"
 RUNTIME_WINS: Final = "`runtime` goes over the stage's own keys"
 EXTRAS_WIN: Final = "`engine_extras` goes over the stage's own field"
 OWN_KEY_WINS: Final = "for keys outside the schema, the stage's own key goes over `engine_extras`"
+RUNTIME_KEYS: Final = ("devices", "num_replicas", "env")
 _OPTIONAL_BLOCKS: Final = ("default_sampling_params", "default_pooling_params", "output_connectors", "input_connectors")
 
 
@@ -163,7 +164,7 @@ def _stage(entry: Mapping) -> Mapping:
     stage = Mapping({}, entry.layer, entry.mark)
     stage_id_of(entry)
     stage.put("stage_id", entry.items["stage_id"], entry.key_marks.get("stage_id"))
-    for name in ("devices", "num_replicas", "env"):
+    for name in RUNTIME_KEYS:
         _put_runtime(stage, entry, runtime, name)
     for name, field in schema.stage_fields.items():
         if name not in schema.reserved_keys:

@@ -7,14 +7,14 @@ for every stage, as vLLM-Omni's own command line has it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from collections.abc import Mapping as MappingOf
 from typing import Any, Final, NamedTuple
 
 from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.catalog.vllm_args import known_engine_args
 from omnicfg.near import did_you_mean
-from omnicfg.passes.deploy import checked_field, default_node, num_replicas
+from omnicfg.passes.deploy import RUNTIME_KEYS, checked_field, default_node, num_replicas
 from omnicfg.passes.inherit import expect_mapping
 from omnicfg.passes.read import MAX_DEPTH, is_printable, is_text, read_scalar, read_value
 from omnicfg.refusals import refuse
@@ -223,12 +223,14 @@ def _stage_route(override: Override) -> tuple[int, tuple[str, ...]]:
             f"`{override.key}` names no setting of a stage",
             "Write `stages.ID.KEY`, such as `stages.0.devices`.",
         )
-    route = override.route[2:]
-    if route[0] in _BLOCKS and len(route) > 1:
-        route = route[1:]
-    name = route[0]
+    stage_id, route = int(override.route[1]), override.route[2:]
     schema = deploy_schema()
     known = (set(schema.stage_fields) | known_engine_args() | set().union(*schema.owners.values())) - {"stage_id"}
+    if route[0] in _BLOCKS and len(route) > 1:
+        block, *rest = route
+        route = tuple(rest)
+        _check_block(block, route, stage_id, known, mark)
+    name = route[0]
     if name in _BLOCKS:
         help = f"Set what is in it, one by one: `--set {override.key}.KEY=...`."
         refuse("bad-override", mark, f"`{name}` cannot be set as a whole", help)
@@ -237,11 +239,28 @@ def _stage_route(override: Override) -> tuple[int, tuple[str, ...]]:
             "bad-override",
             mark,
             f"a stage has no setting `{name}`",
-            _elsewhere(dotted(route), int(override.route[1]))
+            _elsewhere(dotted(route), stage_id)
             or did_you_mean(name, known)
             or "`omnicfg schema stage` lists the settings of a stage.",
         )
-    return int(override.route[1]), route
+    return stage_id, route
+
+
+def _check_block(block: str, route: tuple[str, ...], stage_id: int, known: Container[str], mark: Mark) -> None:
+    """Refuse a key that a profile could not have in this block of a stage, and say where it has it."""
+    schema, name = deploy_schema(), route[0]
+    beside = schema.reserved_keys - set().union(*schema.owners.values())  # what no engine takes as an arg of its own
+    if name in RUNTIME_KEYS if block == "runtime" else name not in beside:
+        return
+    key = dotted(route)
+    if name in known or (name in _BLOCKS and len(route) > 1):
+        hint = f"It stands in the stage itself: `--set stages.{stage_id}.{key}=...`."
+    elif block == "runtime":
+        near = _elsewhere(key, stage_id) or did_you_mean(name, RUNTIME_KEYS)
+        hint = near or f"It has: {', '.join(RUNTIME_KEYS)}."
+    else:
+        hint = "`omnicfg schema stage` lists the settings of a stage."
+    refuse("bad-override", mark, f"`{block}` has no setting `{name}`", hint)
 
 
 def _new_stage(stage_id: int, override: Override) -> Mapping:

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from omnicfg.catalog.upstream import deploy_schema, diffusion_arg_defaults
 from omnicfg.diagnostics import Severity
-from omnicfg.keys import RUNTIME_KEYS
 from omnicfg.losses import Loss, outermost
+from omnicfg.passes.deploy import RUNTIME_KEYS
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.rules.inherited_platform_block import is_unexpected
 from omnicfg.tree import Mapping, Route, dotted, find, plain

@@ -138,14 +138,12 @@ def _elsewhere(key: str, place: str, kind: str | None) -> str | None:
     schema = deploy_schema()
     if place == "stage" and key in _TOPOLOGY_KEYS:
         return f"`{key}` belongs to the pipeline's topology; a profile cannot change it."
-    if place == "stage" and kind:
-        others = sorted(other for other, keys in schema.owners.items() if key in keys)
-        if others:
-            return f"`{key}` is a setting of {' and '.join(others)} stages; this one is {kind}."
-    if place == "parallel" and kind:
-        others = sorted(other for other, keys in schema.parallel_owners.items() if key in keys)
-        if others:
-            return f"`{key}` is a setting of {' and '.join(others)} stages; this one is {kind}."
+    if place == "stage" and key in schema.reserved_keys:  # an entry of `stages` knows them all
+        return f"`{key}` is no engine arg but a setting of the stage itself: put it beside `stage_id`."
+    owners = {"stage": schema.owners, "parallel": schema.parallel_owners}.get(place, {}) if kind else {}
+    others = sorted(other for other, keys in owners.items() if key in keys)
+    if others:
+        return f"`{key}` is a setting of {' and '.join(others)} stages; this one is {kind}."
     if place != "stage" and (key in schema.stage_fields or key in known_engine_args()):
         return f"`{key}` is a setting of a stage: put it under the stage in `stages:`."
     if place != "profile" and key in schema.deploy_fields:

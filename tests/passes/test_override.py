@@ -219,6 +219,52 @@ def test_a_key_that_exists_elsewhere_is_told_where(key: str, what: str, path: st
     assert refused.value.diagnostics[0].help == f"It is a setting of {what}: `--set {path}=...`."
 
 
+@pytest.mark.parametrize(
+    ("key", "block", "name", "help"),
+    [
+        (
+            "runtime.max_num_seqs",
+            "runtime",
+            "max_num_seqs",
+            "It stands in the stage itself: `--set {}max_num_seqs=...`.",
+        ),
+        ("runtime.dtype", "runtime", "dtype", "It stands in the stage itself: `--set {}dtype=...`."),
+        ("runtime.runtime.env", "runtime", "runtime", "It stands in the stage itself: `--set {}runtime.env=...`."),
+        ("runtime.device", "runtime", "device", "Did you mean `devices`?"),
+        ("runtime.zzz", "runtime", "zzz", "It has: devices, num_replicas, env."),
+        (
+            "runtime.connectors.a",
+            "runtime",
+            "connectors",
+            "It is a setting of the whole profile: `--set connectors.a=...`.",
+        ),
+        (
+            "runtime.top_k",
+            "runtime",
+            "top_k",
+            "It is a setting of a stage's sampling parameters: `--set {}default_sampling_params.top_k=...`.",
+        ),
+        (
+            "engine_args.default_sampling_params.top_k",
+            "engine_args",
+            "default_sampling_params",
+            "It stands in the stage itself: `--set {}default_sampling_params.top_k=...`.",
+        ),
+        (
+            "engine_extras.runtime.devices",
+            "engine_extras",
+            "runtime",
+            "It stands in the stage itself: `--set {}runtime.devices=...`.",
+        ),
+    ],
+)
+def test_a_block_takes_the_keys_that_it_has_in_a_profile(key: str, block: str, name: str, help: str) -> None:
+    with pytest.raises(ResolveError) as refused:
+        with_settings(f"stages.1.{key}=1")
+    (found,) = refused.value.diagnostics
+    assert (found.message, found.help) == (f"`{block}` has no setting `{name}`", help.format("stages.1."))
+
+
 @pytest.mark.parametrize("block", ["engine_args", "engine_extras", "runtime"])
 def test_a_block_is_set_by_what_is_in_it(block: str) -> None:
     with pytest.raises(ResolveError) as refused:

@@ -71,6 +71,12 @@ MISPLACED = {
     "stages: [{stage_id: 0, temperature: 0.5}]\n": (
         "`temperature` is a setting of `default_sampling_params`: put it there."
     ),
+    "stages: [{stage_id: 0, engine_args: {default_sampling_params: {}}}]\n": (
+        "`default_sampling_params` is no engine arg but a setting of the stage itself: put it beside `stage_id`."
+    ),
+    "stages: [{stage_id: 0, engine_extras: {async_chunk: false}}]\n": (
+        "`async_chunk` is no engine arg but a setting of the stage itself: put it beside `stage_id`."
+    ),
     "platforms: {npu: {session_mode: turn}}\n": (
         "`session_mode` is a setting of the whole profile: put it at the top level."
     ),
