@@ -18,6 +18,7 @@ from omnicfg.passes.pipeline import find_pipeline, known_pipeline
 from omnicfg.passes.platform import apply_platform
 from omnicfg.passes.topology import apply_topology
 from omnicfg.plan import Plan
+from omnicfg.refusals import refuse
 from omnicfg.tree import Mapping as Tree
 from omnicfg.tree import Mark, plain
 
@@ -129,9 +130,11 @@ def pipeline_of(
     profile: Profile, pipeline: str | None = None, overrides: Iterable[Override] = (), model: Path | None = None
 ) -> str:
     """The key of the pipeline that the profile configures."""
-    asked = next((override for override in overrides if override.route == ("pipeline",)), None)
-    if pipeline is None and asked is not None:
-        return known_pipeline(plain(asked.node), asked.node.mark)
+    asked = [override.node for override in overrides if override.route == ("pipeline",)]
+    if asked and pipeline not in (None, plain(asked[-1])):
+        refuse("bad-override", asked[-1].mark, f"pipeline `{pipeline}` is asked for already", "Ask for one.")
+    if asked:
+        return known_pipeline(plain(asked[-1]), asked[-1].mark)
     return find_pipeline(profile.raw, profile.path, profile.chain, pipeline, model)
 
 

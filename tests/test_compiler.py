@@ -84,7 +84,15 @@ def test_the_pipeline_from_the_argument_the_setting_and_the_file(profile_file: W
     setting = parse_overrides(["pipeline=voxcpm2"])
     assert pipeline_of(profile) == "qwen3_tts"
     assert pipeline_of(profile, overrides=setting) == "voxcpm2"
-    assert pipeline_of(profile, "glm_image", setting) == "glm_image"
+    assert pipeline_of(profile, "glm_image") == "glm_image"
+    assert pipeline_of(profile, "voxcpm2", setting) == "voxcpm2"
+    assert pipeline_of(profile, overrides=parse_overrides(["pipeline=voxcpm2", "pipeline=glm_image"])) == "glm_image"
+
+
+def test_an_argument_and_a_setting_for_two_pipelines_contradict_each_other(profile_file: WriteProfile) -> None:
+    with pytest.raises(ResolveError, match=r"OC020 pipeline `glm_image` is asked for already") as refused:
+        pipeline_of(load(profile_file(TTS)), "glm_image", parse_overrides(["pipeline=voxcpm2"]))
+    assert refused.value.diagnostics[0].help == "Ask for one."
 
 
 def test_one_loaded_profile_serves_all_platforms(profile_file: WriteProfile) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, Any
 
+from omnicfg.errors import UsageError
 from omnicfg.parser import Argument, Option, parameters
 
 
@@ -54,6 +55,10 @@ PLATFORM = Annotated[
 ONE_PLATFORM = Annotated[
     str, Option("--platform", metavar="P", help="cuda, npu, rocm, xpu or musa.", words=deploy_platforms)
 ]
+PLATFORM_OR_CUDA = Annotated[
+    str | None,
+    Option("--platform", metavar="P", help="cuda, npu, rocm, xpu or musa; else cuda.", words=deploy_platforms),
+]
 PIPELINE = Annotated[
     str | None,
     Option("--pipeline", metavar="KEY", help="Pipeline key, where the profile names none.", words=pipeline_keys),
@@ -84,6 +89,27 @@ ENGINE = Annotated[
     str | None,
     Option("--engine", choices=("vllm-omni", "bundled"), help="The engine that the profile is for; else vllm-omni."),
 ]
+
+
+def refuse_unread(way: str, given: Mapping[str, object], hint: str) -> None:
+    """Raises :class:`UsageError` where options are given that a way of calling a command does not read.
+
+    Whoever gives one believes that it does something; so none is passed over.
+    """
+    unread = [f"`{option}`" for option in said(given)]
+    if unread:
+        raise UsageError(f"`{way}` takes no {' and no '.join(unread)}", hint)
+
+
+def said(options: Mapping[str, object]) -> list[str]:
+    """The options that are given, of those whose default is ``None`` or ``False``."""
+    return [option for option, value in options.items() if value is not None and value is not False]
+
+
+def check_one_pipeline(pipeline: str | None, model: Path | None) -> None:
+    """For a command that asks a model for its pipeline and for nothing else: it is not asked twice."""
+    if pipeline is not None and model is not None:
+        raise UsageError("`--pipeline` and `--model` both tell the pipeline", "Give one of them.")
 
 
 def reading(root: ROOT = None, allow_env: ALLOW_ENV = None) -> AbstractContextManager[None]:

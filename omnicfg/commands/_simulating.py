@@ -33,7 +33,9 @@ TRACE = Annotated[
     str | None,
     Option("--trace", metavar="CSV", help="simulate: the requests, a file or a shipped trace.", words=trace_names),
 ]
-REPLICAS = Annotated[str, Option("--replicas", metavar="N,...", help="simulate: how many replicas to try.")]
+REPLICAS = Annotated[
+    str | None, Option("--replicas", metavar="N,...", help="simulate: how many replicas to try. Else 1,2,4.")
+]
 ROUTING = Annotated[
     list[str] | None,
     Option(
@@ -52,7 +54,8 @@ CACHES = Annotated[
     ),
 ]
 GOAL = Annotated[
-    int, Option("--ttft-ms", metavar="MS", min=1, help="simulate: within what 99% of first tokens have to come.")
+    int | None,
+    Option("--ttft-ms", metavar="MS", min=1, help="simulate: within what 99% of first tokens have to come. Else 1000."),
 ]
 RATE = Annotated[
     float | None,

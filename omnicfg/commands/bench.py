@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from omnicfg.commands._options import ONE_PLATFORM, OVERLAYS, PIPELINE, SETTINGS, profile_names
+from omnicfg.commands._options import OVERLAYS, PIPELINE, PLATFORM_OR_CUDA, SETTINGS, profile_names, refuse_unread, said
 from omnicfg.commands._simulating import CACHES, GOAL, RATE, REPLICAS, ROUTING, TRACE, simulate, write_trace
 from omnicfg.commands.serve import MODEL
 from omnicfg.errors import UsageError
 from omnicfg.parser import Argument, Option
+from omnicfg.wording import listed
 
 if TYPE_CHECKING:
     from omnicfg.bench.arms import Arm
@@ -24,6 +26,7 @@ HELP = "Measure a prefix cache, see whether it changes answers, compare reports,
 
 _EACH: Final = 4
 """Prompts of a load that are looked at for equality."""
+_ROUNDS: Final = 3
 _ACTIONS: Final = ("prefix-cache", "equality", "report", "compare", "simulate", "trace")
 
 
@@ -60,18 +63,31 @@ ARMS = Annotated[
         help="A plan to measure, the first one the baseline; repeatable. Else off and on, the prefix cache of stage 0.",
     ),
 ]
-ROUNDS = Annotated[int, Option("--rounds", metavar="N", min=1, max=1000, help="How often every arm is measured.")]
+ROUNDS = Annotated[
+    int | None,
+    Option("--rounds", metavar="N", min=1, max=1000, help="prefix-cache: how often every arm is measured. Else 3."),
+]
 ENGINE = Annotated[
-    str, Option("--engine", choices=("bundled", "vllm-omni"), help="omnicfg's own, or an installed vLLM-Omni.")
+    str | None,
+    Option(
+        "--engine", choices=("bundled", "vllm-omni"), help="omnicfg's own, or an installed vLLM-Omni. Else bundled."
+    ),
 ]
 URL = Annotated[
-    str | None, Option("--url", metavar="URL", help="A server that runs already, as the one arm of this call.")
+    str | None,
+    Option("--url", metavar="URL", help="prefix-cache: a server that runs already, as the one arm of this call."),
 ]
 API_KEY = Annotated[
-    str | None, Option("--api-key", envvar="OMNICFG_API_KEY", help="What the server at --url wants to be sent.")
+    str | None,
+    Option("--api-key", envvar="OMNICFG_API_KEY", help="prefix-cache: what the server at --url wants to be sent."),
 ]
 DRIVER = Annotated[
-    str, Option("--driver", choices=("own", "vllm-bench"), help="Who sends requests: omnicfg, or `vllm bench serve`.")
+    str | None,
+    Option(
+        "--driver",
+        choices=("own", "vllm-bench"),
+        help="prefix-cache: who sends requests, omnicfg or `vllm bench serve`. Else own.",
+    ),
 ]
 OUT = Annotated[
     Path | None,
@@ -84,12 +100,45 @@ OUT = Annotated[
 ]
 SECONDS = Annotated[
     int | None,
-    Option("--seconds", metavar="N", min=1, max=10_000_000, help="Time for this call; the next one goes on."),
+    Option(
+        "--seconds", metavar="N", min=1, max=10_000_000, help="prefix-cache: time for this call; the next one goes on."
+    ),
 ]
 BATCH_INVARIANT = Annotated[
     bool, Option("--batch-invariant", help="equality: vLLM's batch-invariant kernels, where the GPU has them.")
 ]
-FORMAT = Annotated[str, Option("--format", choices=("text", "json", "markdown"), help="How to print the report.")]
+FORMAT = Annotated[
+    str | None, Option("--format", choices=("text", "json", "markdown"), help="How to print the report. Else text.")
+]
+
+_MEASURING: Final = ("prefix-cache", "equality")
+_READ_BY: Final[Mapping[str, tuple[str, ...]]] = {
+    "--model": _MEASURING,
+    "--loads": (*_MEASURING, "trace"),
+    "--quick": (*_MEASURING, "trace"),
+    "--loads-file": (*_MEASURING, "trace"),
+    "--arm": (*_MEASURING, "simulate"),
+    "--rounds": ("prefix-cache",),
+    "--engine": _MEASURING,
+    "--url": ("prefix-cache",),
+    "--api-key": ("prefix-cache",),
+    "--driver": ("prefix-cache",),
+    "--out": (*_MEASURING, "report"),
+    "--seconds": ("prefix-cache",),
+    "--platform": (*_MEASURING, "trace"),
+    "--overlay": _MEASURING,
+    "--set": _MEASURING,
+    "--pipeline": (*_MEASURING, "trace"),
+    "--batch-invariant": ("equality",),
+    "--trace": ("simulate",),
+    "--replicas": ("simulate",),
+    "--routing": ("simulate",),
+    "--cache-tokens": ("simulate",),
+    "--ttft-ms": ("simulate",),
+    "--rate": ("trace",),
+    "--format": ("prefix-cache", "equality", "report", "compare", "simulate"),
+}
+"""The actions that read an option: to the others it would mean nothing."""
 
 
 def run(
@@ -100,25 +149,25 @@ def run(
     quick: QUICK = False,
     loads_file: LOADS_FILE = None,
     arms: ARMS = None,
-    rounds: ROUNDS = 3,
-    engine: ENGINE = "bundled",
+    rounds: ROUNDS = None,
+    engine: ENGINE = None,
     url: URL = None,
     api_key: API_KEY = None,
-    driver: DRIVER = "own",
+    driver: DRIVER = None,
     out: OUT = None,
     seconds: SECONDS = None,
-    platform: ONE_PLATFORM = "cuda",
+    platform: PLATFORM_OR_CUDA = None,
     overlays: OVERLAYS = None,
     settings: SETTINGS = None,
     pipeline: PIPELINE = None,
     batch_invariant: BATCH_INVARIANT = False,
     trace: TRACE = None,
-    replicas: REPLICAS = "1,2,4",
+    replicas: REPLICAS = None,
     routing: ROUTING = None,
     cache_tokens: CACHES = None,
-    ttft_ms: GOAL = 1000,
+    ttft_ms: GOAL = None,
     rate: RATE = None,
-    format: FORMAT = "text",
+    format: FORMAT = None,
 ) -> int:
     """0 where all is measured, or equal; 1 where the profile has errors, requests failed, answers differ, time was
     up before the end, or no simulated cluster reaches the goal.
@@ -128,16 +177,50 @@ def run(
 
         hint = did_you_mean(action, _ACTIONS) or f"It can: {', '.join(_ACTIONS)}."
         raise UsageError(f"`omnicfg bench` cannot `{action}`", hint)
+    _check_read(
+        action,
+        {
+            "--model": model,
+            "--loads": loads,
+            "--quick": quick,
+            "--loads-file": loads_file,
+            "--arm": arms,
+            "--rounds": rounds,
+            "--engine": engine,
+            "--url": url,
+            "--api-key": _typed(api_key),
+            "--driver": driver,
+            "--out": out,
+            "--seconds": seconds,
+            "--platform": platform,
+            "--overlay": overlays,
+            "--set": settings,
+            "--pipeline": pipeline,
+            "--batch-invariant": batch_invariant,
+            "--trace": trace,
+            "--replicas": replicas,
+            "--routing": routing,
+            "--cache-tokens": cache_tokens,
+            "--ttft-ms": ttft_ms,
+            "--rate": rate,
+            "--format": format,
+        },
+    )
+    format = format or "text"
     served_by_none = {
         "compare": lambda: _compare(things, format),
         "report": lambda: _report(things, out, format),
         "simulate": lambda: simulate(
-            things, trace, arms or (), replicas, routing, cache_tokens, ttft_ms, format, _command()
+            things, trace, arms or (), replicas or "1,2,4", routing, cache_tokens, ttft_ms or 1000, format, _command()
         ),
         "trace": lambda: _trace(things, loads, quick, loads_file, pipeline, platform, rate),
     }
     if action in served_by_none:
         return served_by_none[action]()
+    if url is None:
+        refuse_unread(f"bench {action}", {"--api-key": _typed(api_key)}, "It is for a server that `--url` names.")
+    if action == "equality" and format == "markdown":
+        raise UsageError("`omnicfg bench equality` has no report in markdown", "`--format text`, or `json`.")
     from omnicfg.bench import setting
     from omnicfg.bench.campaign import Campaign
     from omnicfg.bench.drivers import driver as driver_of
@@ -147,6 +230,7 @@ def run(
     from omnicfg.bench.store import Store
 
     profile = _one_profile(action, things)
+    platform, engine, driver = platform or "cuda", engine or "bundled", driver or "own"
     out = out or Path("bench")
     own = _own_table(quick, loads_file)
     subjects = _subjects(profile, _arms(arms, url), platform, overlays, settings, pipeline, model, engine, url)
@@ -166,7 +250,7 @@ def run(
         subjects,
         measured,
         warm_up(table, measured),
-        rounds,
+        rounds or _ROUNDS,
         sender,
         Vocabulary.of(directory, first.config or {}),
         directory,
@@ -176,6 +260,18 @@ def run(
         seconds,
     )
     return _told(campaign, format)
+
+
+def _check_read(action: str, given: Mapping[str, object]) -> None:
+    """Raises :class:`UsageError` for options that belong to other actions."""
+    others = {option: value for option, value in given.items() if action not in _READ_BY[option]}
+    whose = [f"`{option}` is for {listed(_READ_BY[option])}." for option in said(others)]
+    refuse_unread(f"bench {action}", others, " ".join(whose))
+
+
+def _typed(key: str | None) -> str | None:
+    """The key that stands on the command line; what the environment holds is there for other commands too."""
+    return None if key == os.environ.get("OMNICFG_API_KEY") else key
 
 
 def _compare(names: list[str], format: str) -> int:
@@ -228,17 +324,22 @@ def _trace(
     quick: bool,
     file: Path | None,
     pipeline: str | None,
-    platform: str,
+    platform: str | None,
     rate: float | None,
 ) -> int:
     """A trace of loads; no server is needed, and no profile where the options name a table."""
     from omnicfg.bench.loads import chosen, shipped
 
     table = _own_table(quick, file)
-    if not table:
+    if table:
+        unread = {"PROFILE": things or None, "--pipeline": pipeline, "--platform": platform}
+        way = f"bench trace {'--quick' if quick else '--loads-file'}"
+        refuse_unread(way, unread, "That says which loads, as a profile would: give one of the two.")
+    else:
         from omnicfg.compiler import resolve
 
-        table = shipped(resolve(_one_profile("trace", things), platform=platform, pipeline=pipeline).pipeline)
+        profile = _one_profile("trace", things)
+        table = shipped(resolve(profile, platform=platform or "cuda", pipeline=pipeline).pipeline)
     wanted = chosen(table, [name for word in names or () for name in word.split(",")])
     return write_trace(wanted, rate, sys.stdout.write)
 
@@ -353,7 +454,7 @@ def _equality(
     from omnicfg.interrupt import interruptible
     from omnicfg.report.json import dumps
 
-    if len(subjects) != 2 or subjects[0].url:
+    if len(subjects) != 2:
         raise UsageError("`omnicfg bench equality` takes two arms, and starts their servers itself")
     asked = questions(loads, [prompts_of(load, vocabulary) for load in loads], _EACH)
     scratch, logs = out / "scratch", out / "logs"

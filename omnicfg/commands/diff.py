@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from omnicfg.commands._options import EFFECTIVE, PIPELINE, PLATFORM, VLLM_VERSION, profile_names
+from omnicfg.commands._options import EFFECTIVE, PIPELINE, PLATFORM, VLLM_VERSION, profile_names, refuse_unread
 from omnicfg.commands._plans import Request, finish_of, platforms_of
 from omnicfg.differences.comparison import Comparison, compare
 from omnicfg.differences.gitdiff import GitDiff, git_diff
@@ -59,9 +59,14 @@ def run(
     """Exit code: 0 where nothing changes, 1 where something does. What cannot be compared at all is trouble."""
     platforms = platforms_of(platform)
     if versions is not None:
-        unread = {"--git": git, "--effective": effective, "--vllm-version": vllm_version is not None}
-        _refuse_unread({**unread, "--pipeline": pipeline is not None, "--model": model is not None})
+        # An upgrade is looked at in profiles as they are, so nothing makes others of them.
+        unread = {"--git": git, "--effective": effective, "--vllm-version": vllm_version, "--pipeline": pipeline}
+        refuse_unread("diff --versions", {**unread, "--model": model}, "Leave it out, or `--versions`.")
         return _versions(versions, words, platforms, format)
+    if not effective:
+        refuse_unread(
+            "diff", {"--vllm-version": vllm_version}, "It counts with `--effective`: add that, or leave it out."
+        )
     finish = finish_of(effective, vllm_version)
     if git:
         revision, other, paths = _revisions(words)
@@ -74,13 +79,6 @@ def run(
     comparison = _compare(words[0], words[1], platforms, pipeline, finish, model)
     sys.stdout.write(_render(words[0], words[1], comparison, platforms, format))
     return int(comparison.differs)
-
-
-def _refuse_unread(given: Mapping[str, bool]) -> None:
-    """An upgrade is looked at in profiles as they are: what would make others of them is not passed over."""
-    unread = [f"`{option}`" for option, is_given in given.items() if is_given]
-    if unread:
-        raise UsageError(f"`diff --versions` takes no {' and no '.join(unread)}", "Leave it out, or `--versions`.")
 
 
 def _compare(

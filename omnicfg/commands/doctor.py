@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from omnicfg.commands._options import ONE_PLATFORM, OVERLAYS, PIPELINE, SETTINGS, profile_names
+from omnicfg.commands._options import OVERLAYS, PIPELINE, PLATFORM_OR_CUDA, SETTINGS, profile_names, refuse_unread
 from omnicfg.errors import UsageError
 from omnicfg.parser import Argument, Option
 
@@ -23,15 +23,18 @@ PROFILE = Annotated[str, Argument("PROFILE", help="A profile to be served here."
 MODEL = Annotated[
     str | None, Option("--model", help="The model to be served: a directory tells how much memory it needs.")
 ]
-ENGINE = Annotated[str, Option("--engine", choices=("bundled", "vllm-omni"), help="The engine to serve it with.")]
+ENGINE = Annotated[
+    str | None,
+    Option("--engine", choices=("bundled", "vllm-omni"), help="The engine to serve it with. Else bundled."),
+]
 JSON = Annotated[bool, Option("--json", help="Print it as JSON, with everything that was looked at.")]
 
 
 def run(
     profile: PROFILE = "",
-    platform: ONE_PLATFORM = "cuda",
+    platform: PLATFORM_OR_CUDA = None,
     model: MODEL = None,
-    engine: ENGINE = "bundled",
+    engine: ENGINE = None,
     pipeline: PIPELINE = None,
     overlays: OVERLAYS = None,
     settings: SETTINGS = None,
@@ -44,12 +47,15 @@ def run(
     from omnicfg.doctor.facts import facts
     from omnicfg.report.progress import working
 
+    if not profile:
+        unread = {"--platform": platform, "--model": model, "--engine": engine, "--pipeline": pipeline}
+        hint = "Without a profile it means nothing: `omnicfg doctor PROFILE ...`."
+        refuse_unread("doctor", {**unread, "--overlay": overlays, "--set": settings}, hint)
+    platform, engine = platform or "cuda", engine or "bundled"
     check_platform(platform)
     plan = None
     if model is not None and not model.strip():
         raise UsageError("`--model` is empty", "Give it a value, or leave it out.")
-    if not profile and (model is not None or pipeline or overlays or settings):
-        raise UsageError("options of a profile mean nothing without a profile", "`omnicfg doctor PROFILE ...`.")
     if profile:
         plan = checked_plan(profile, platform, overlays or [], settings or [], pipeline, model, engine)
         if plan is None:

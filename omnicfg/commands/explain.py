@@ -5,7 +5,16 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-from omnicfg.commands._options import MODEL_DIR, OVERLAYS, PIPELINE, PLATFORM, PROFILE, SETTINGS, VLLM_VERSION
+from omnicfg.commands._options import (
+    MODEL_DIR,
+    OVERLAYS,
+    PIPELINE,
+    PLATFORM,
+    PROFILE,
+    SETTINGS,
+    VLLM_VERSION,
+    check_one_pipeline,
+)
 from omnicfg.commands._plans import Request, platforms_of, tell, vllm_version_of
 from omnicfg.explain import Explanation, explain
 from omnicfg.parser import Argument, Option
@@ -30,6 +39,7 @@ def run(
 ) -> int:
     """Exit code: 1 where one of several platforms refuses the profile. A key that exists nowhere is trouble."""
     version = vllm_version_of(vllm_version)
+    check_one_pipeline(pipeline, model)
     request = Request(profile, pipeline, model, overlays, settings)
     plans, errors = request.some_plans(platforms_of(platform))
     found = {name: explain(plan, key, request.deployed(name), version) for name, plan in plans.items()}

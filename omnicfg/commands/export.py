@@ -30,7 +30,9 @@ ENGINE = Annotated[
 ]
 IMAGE = Annotated[str | None, Option("--image", help="The container's image, where not vLLM-Omni's own.")]
 NAME = Annotated[str | None, Option("--name", help="What the server is called; else as the profile is.")]
-PORT = Annotated[int, Option("--port", min=1, max=65535, help="The port that the server is reached by.")]
+PORT = Annotated[
+    int | None, Option("--port", min=1, max=65535, help="The port that the server is reached by; else 8091.")
+]
 
 _FIRST: Final = "# Made by `omnicfg export"
 _DEFAULT_PORT: Final = 8091
@@ -46,7 +48,7 @@ def run(
     engine: ENGINE = _DEFAULT_ENGINE,
     image: IMAGE = None,
     name: NAME = None,
-    port: PORT = _DEFAULT_PORT,
+    port: PORT = None,
     pipeline: PIPELINE = None,
     overlays: OVERLAYS = None,
     settings: SETTINGS = None,
@@ -65,7 +67,7 @@ def run(
         "--image": image,
         "--name": name,
         "--engine": engine_said,
-        "--port": None if port == _DEFAULT_PORT else str(port),
+        "--port": None if port is None else str(port),
     }
     _check_options(chosen, to, said)
     if out is not None:
@@ -74,7 +76,7 @@ def run(
     if plan is None:
         return 1
     made_by = _made_by(profile, to, platform, overlays or [], settings or [], said)
-    text = chosen.render(_workload(chosen, plan, made_by, model, engine, image, name, port))
+    text = chosen.render(_workload(chosen, plan, made_by, model, engine, image, name, port or _DEFAULT_PORT))
     if out is None:
         sys.stdout.write(text)
     else:

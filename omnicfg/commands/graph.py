@@ -5,7 +5,15 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-from omnicfg.commands._options import MODEL_DIR, ONE_PLATFORM, OVERLAYS, PIPELINE, PROFILE, SETTINGS
+from omnicfg.commands._options import (
+    MODEL_DIR,
+    ONE_PLATFORM,
+    OVERLAYS,
+    PIPELINE,
+    PROFILE,
+    SETTINGS,
+    check_one_pipeline,
+)
 from omnicfg.parser import Option
 from omnicfg.report.graphs import format_names
 
@@ -31,6 +39,7 @@ def run(
     from omnicfg.report.terminal import Style, has_colour, width_of
 
     check_platform(platform)
+    check_one_pipeline(pipeline, model)
     request = Request(profile, pipeline, model, overlays, settings)
     graph = graph_of(request.loaded, request.plan(platform))
     sys.stdout.write(renderer(format)(graph, Style(has_colour(sys.stdout)), width_of(sys.stdout)))

@@ -16,6 +16,7 @@ from omnicfg.commands._options import (
     PROFILE,
     SETTINGS,
     VLLM_VERSION,
+    refuse_unread,
 )
 from omnicfg.commands._plans import Request, platforms_of, tell, vllm_version_of
 from omnicfg.errors import UsageError
@@ -53,6 +54,7 @@ def run(
     """
     platforms = platforms_of(platform)
     check_device_memory(model, device_memory)
+    _check_told(explain, effective, vllm_version, format)
     line = parsed_command(command, command_from)
     if line is None:
         _check_profile(profile)
@@ -77,6 +79,16 @@ def run(
 def _check_profile(profile: str) -> None:
     if not profile:
         raise UsageError("PROFILE is missing", "`omnicfg resolve --help` shows how it is used.")
+
+
+def _check_told(explain: bool, effective: bool, vllm_version: str | None, format: str) -> None:
+    """Raises :class:`UsageError` for what the output has no place for."""
+    if format == "args":
+        hint = "The other formats show where values come from; `omnicfg explain` shows it of one value."
+        refuse_unread("resolve --format args", {"--explain": explain}, hint)
+    elif not effective:
+        hint = "It counts with `--effective` or `--format args`: add one of them, or leave it out."
+        refuse_unread("resolve", {"--vllm-version": vllm_version}, hint)
 
 
 class _Output:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final
 
 from omnicfg.catalog.upstream import Field, deploy_schema, pipelines
-from omnicfg.commands._options import VLLM_VERSION
+from omnicfg.commands._options import VLLM_VERSION, refuse_unread
 from omnicfg.commands._plans import vllm_version_of
 from omnicfg.errors import UsageError
 from omnicfg.near import did_you_mean
@@ -26,6 +26,9 @@ Entries = list[dict[str, Any]]
 
 def run(topic: TOPIC = None, name: NAME = None, vllm_version: VLLM_VERSION = None, format: FORMAT = "text") -> None:
     """A topic's entries, or one of them. Raises :class:`UsageError` with a near name for one that does not exist."""
+    if topic != "vllm" and (topic is None or topic in _TOPICS):
+        way = " ".join(["schema", *filter(None, [topic])])
+        refuse_unread(way, {"--vllm-version": vllm_version}, "The engine args of a release: `omnicfg schema vllm`.")
     if topic is None:
         entries: Entries = [{"name": key, "what": what} for key, (what, _) in _TOPICS.items()]
     elif topic in _TOPICS:

@@ -25,6 +25,7 @@ from omnicfg.commands._options import (
     OVERLAYS,
     PIPELINE,
     SETTINGS,
+    refuse_unread,
 )
 from omnicfg.commands._outputs import outputs_of, put_out
 from omnicfg.commands._plans import platforms_of
@@ -86,6 +87,7 @@ def run(
     check_fixing(fix, diff, unsafe_fixes, outputs)
     platforms = platforms_of(platform or "all") if platform or not configured.platforms else configured.platforms
     if write_baseline is not None:
+        refuse_unread("validate --write-baseline", {"--fail-on": fail_on}, "What becomes known fails nothing.")
         check_report(write_baseline)
     known = known_findings(baseline, write_baseline, configured.baseline)
     profiles = list(profiles_in(paths or [Path()]))

@@ -11,6 +11,8 @@ import pytest
 from omnicfg.cli import run
 from omnicfg.commands import bench
 from omnicfg.errors import OmnicfgError, UsageError
+from omnicfg.parser import Option, parameters
+from omnicfg.wording import listed
 from tests.bench.fake_openai import FakeOpenAI
 
 
@@ -154,4 +156,69 @@ def test_the_command_completes_loads() -> None:
 def test_equality_takes_two_arms_and_starts_them_itself(model: Path, tmp_path: Path) -> None:
     words = ["equality", "qwen3_omni_moe", "--model", str(model), "--quick", "--out", str(tmp_path / "out")]
     with pytest.raises(UsageError, match="takes two arms"):
-        run(["bench", *words, "--url", "http://127.0.0.1:9", "--arm", "on"])
+        run(["bench", *words, "--arm", "on"])
+
+
+OPTIONS = {
+    "--model": "x", "--loads": "x", "--quick": None, "--loads-file": "x", "--arm": "x", "--rounds": "3",
+    "--engine": "bundled", "--url": "x", "--api-key": "x", "--driver": "own", "--out": "x", "--seconds": "1",
+    "--platform": "cuda", "--overlay": "x", "--set": "x=1", "--pipeline": "x", "--batch-invariant": None,
+    "--trace": "x", "--replicas": "1", "--routing": "x", "--cache-tokens": "1", "--ttft-ms": "1000", "--rate": "1",
+    "--format": "text",
+}  # fmt: skip
+READ = {
+    "prefix-cache": {
+        "--model", "--loads", "--quick", "--loads-file", "--arm", "--rounds", "--engine", "--url", "--api-key",
+        "--driver", "--out", "--seconds", "--platform", "--overlay", "--set", "--pipeline", "--format",
+    },
+    "equality": {
+        "--model", "--loads", "--quick", "--loads-file", "--arm", "--engine", "--out", "--platform", "--overlay",
+        "--set", "--pipeline", "--batch-invariant", "--format",
+    },
+    "report": {"--out", "--format"},
+    "compare": {"--format"},
+    "simulate": {"--arm", "--trace", "--replicas", "--routing", "--cache-tokens", "--ttft-ms", "--format"},
+    "trace": {"--loads", "--quick", "--loads-file", "--platform", "--pipeline", "--rate"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("action", READ)
+def test_an_action_refuses_the_options_of_others(action: str) -> None:
+    for option in OPTIONS.keys() - READ[action]:
+        value = OPTIONS[option]
+        assert refused(action, option, *([] if value is None else [value])) == (
+            f"`bench {action}` takes no `{option}`",
+            f"`{option}` is for {listed([name for name, read in READ.items() if option in read])}.",
+        )
+
+
+@pytest.mark.parametrize("action", READ)
+def test_an_action_takes_its_own(action: str) -> None:
+    words = [word for option in sorted(READ[action]) for word in (option, OPTIONS[option]) if word is not None]
+    assert "takes no" not in refused(action, "nothing", "nothing", *words)[0]
+
+
+def test_every_option_of_its_own_is_known_to_belong_to_an_action() -> None:
+    declared = [each.declared for each in parameters(bench.run)]
+    assert set(OPTIONS) == {one.flags[0] for one in declared if isinstance(one, Option)}
+
+
+def test_a_key_is_for_a_running_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = refused("prefix-cache", "tiny_omni", "--api-key", "sesame")
+    assert told == ("`bench prefix-cache` takes no `--api-key`", "It is for a server that `--url` names.")
+    monkeypatch.setenv("OMNICFG_API_KEY", "sesame")
+    assert refused("compare", "h20")[0] == "`omnicfg bench compare` takes two reports"
+
+
+def test_a_report_that_is_not_made_is_refused() -> None:
+    told = refused("equality", "tiny_omni", "--format", "markdown")
+    assert told == ("`omnicfg bench equality` has no report in markdown", "`--format text`, or `json`.")
+
+
+@pytest.mark.parametrize("word", [["tiny_omni"], ["--pipeline", "tiny_omni"], ["--platform", "cuda"]])
+def test_a_trace_of_named_loads_needs_no_profile_and_takes_none(word: list[str]) -> None:
+    named = word[0] if word[0].startswith("--") else "PROFILE"
+    assert refused("trace", "--quick", *word) == (
+        f"`bench trace --quick` takes no `{named}`",
+        "That says which loads, as a profile would: give one of the two.",
+    )

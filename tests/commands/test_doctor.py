@@ -105,7 +105,8 @@ def test_a_profile_with_errors_cannot_be_served_anywhere(run: Run, profile_file:
         (["tiny-omni", "--platform", "all"], "unknown platform `all`"),
         (["tiny-omni", "--engine", "x"], "`--engine` cannot be `x`"),
         (["tiny-omni", "--model", "builtin:none"], "no built-in model `none`"),
-        (["--set", "x=1"], "mean nothing without a profile"),
+        (["--set", "x=1"], "`doctor` takes no `--set`"),
+        (["--engine", "bundled", "--platform", "cuda"], "`doctor` takes no `--platform` and no `--engine`"),
     ],
 )
 def test_trouble(run: Run, words: list[str], message: str) -> None:
