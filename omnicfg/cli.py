@@ -48,6 +48,10 @@ def run(words: list[str]) -> int:
 
         print("\n".join(candidates(words)))
         return 0
+    if len(words) > 1 and words[0] in ("-h", *_OPTIONS):
+        is_command = words[1] in command_names()
+        hint = f"`{PROG} {words[1]} --help` shows a command's options." if is_command else "Leave it out."
+        raise UsageError(f"`{PROG} {words[0]}` takes no `{words[1]}`", hint)
     if not words or words[0] in ("-h", "--help"):
         stream = sys.stdout if words else sys.stderr
         stream.write(_overview(stream))

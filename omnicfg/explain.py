@@ -15,8 +15,9 @@ from omnicfg.passes.deploy import RUNTIME_KEYS
 from omnicfg.passes.effective import default_args, default_of, why_unset
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.secrets import flag_of
-from omnicfg.tree import LayerKind, Node, find, over, plain
+from omnicfg.tree import LayerKind, Node, Scalar, find, over, plain
 from omnicfg.tree import Mapping as Tree
+from omnicfg.wording import is_number
 
 Role = Literal["wins", "source", "lost"]
 
@@ -71,7 +72,7 @@ class Explanation:
     def route(self) -> tuple[str, ...]:
         """What tells whether the value may be shown: the key's steps, and the flag before an item of a command."""
         *above, last = self.key.split(".")
-        before = self.plan.find(".".join([*above, str(int(last) - 1)])) if last.isdecimal() and last != "0" else None
+        before = self.plan.find(".".join([*above, str(int(last) - 1)])) if is_number(last) and last != "0" else None
         return (*above, last, "" if before is None else flag_of(plain(before)))
 
 
@@ -108,7 +109,7 @@ def _located(plan: Plan, key: str) -> tuple[StagePlan | None, tuple[str, ...]]:
     if steps[0] != "stages":
         return None, steps
     ids = [stage.stage_id for stage in plan.stages]
-    stage = plan.stage(int(steps[1])) if len(steps) > 1 and steps[1].isdecimal() and len(steps[1]) < 7 else None
+    stage = plan.stage(int(steps[1])) if len(steps) > 1 and is_number(steps[1]) else None
     if len(steps) > 1 and stage is None:
         known = ", ".join(map(str, ids))
         raise UsageError(f"pipeline {plan.pipeline} has no stage {steps[1]}", f"Its stages are {known}.")
@@ -146,11 +147,21 @@ def _check_exists(plan: Plan, stage: StagePlan | None, route: tuple[str, ...], v
             or did_you_mean(name, known)
             or "`omnicfg schema stage` and `omnicfg schema vllm` list them.",
         )
+    _check_has_entries(stage, route)
     siblings = _siblings(stage, route)
     if siblings is not None and route[-1] not in siblings:
         hint = did_you_mean(route[-1], siblings)
         if hint:
             raise UsageError(f"`{'.'.join(route[:-1])}` has no entry `{route[-1]}` here", hint)
+
+
+def _check_has_entries(stage: StagePlan, route: tuple[str, ...]) -> None:
+    """Refuse a step into a value that has nothing in it; what is not set, or null, may have entries elsewhere."""
+    for length in range(1, len(route)):
+        above = stage.find(route[:length])
+        if isinstance(above, Scalar) and above.value is not None:
+            key = ".".join(route[:length])
+            raise UsageError(f"`{key}` is a single value here, and has no entries", f"Ask for `{key}` itself.")
 
 
 def _elsewhere(key: str, stage_id: int) -> str | None:

@@ -94,10 +94,17 @@ class Parameter(typing.NamedTuple):
         return self.declared.metavar if isinstance(self.declared, Argument) else self.declared.flags[0]
 
     def value(self, text: str) -> Any:
-        """The value that a word stands for. Raises :class:`UsageError` where it stands for none."""
+        """The value that a word stands for. Raises :class:`UsageError` where it stands for none.
+
+        An empty word is mostly a variable that was not set, and would be the current directory where a path is meant.
+        """
+        if not text:
+            raise UsageError(f"`{self.shown}` is empty", "Give it a value, or leave it out.")
         try:
-            value = self.type(text)
+            value = self.type(text) if self.type not in _NUMBERS or _is_number(text) else None
         except ValueError:
+            value = None
+        if value is None:
             raise UsageError(f"`{self.shown}` is `{text}`; it has to be {_NUMBERS[self.type]}") from None
         if isinstance(self.declared, Option):
             self.declared.check(value)
@@ -223,6 +230,11 @@ class _Parser:
         options.append(["-h, --help", "Show this help and exit."])
         parts.append("\noptions:\n" + render_table(options, plain, width, indent="  "))
         return "".join(parts)
+
+
+def _is_number(text: str) -> bool:
+    """Whether a text is written as numbers are: Python takes other scripts' digits, ``1_0`` and blanks as well."""
+    return text.isascii() and "_" not in text and not text[0].isspace() and not text[-1].isspace()
 
 
 def _option(parameter: Parameter) -> Option:

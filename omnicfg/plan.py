@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from omnicfg.tree import Mapping, Mark, Node, Route, find, leaves, plain
+from omnicfg.wording import is_number
 
 CONNECTOR_SIDES: Final = ("input_connectors", "output_connectors")
 _STAGE_PARTS: Final = ("engine_args", "runtime", "extras")
@@ -135,4 +136,4 @@ class Plan:
 
 
 def _typed(steps: Iterable[str]) -> Route:
-    return tuple(int(step) if step.isdecimal() and len(step) <= _MAX_DIGITS else step for step in steps)
+    return tuple(int(step) if is_number(step, _MAX_DIGITS) else step for step in steps)

@@ -3,6 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
+
+_WORDS: Final = {None: "null", True: "true", False: "false"}
+
+
+def in_yaml(value: object) -> str:
+    """A value in a sentence, with the words that YAML has: ``null``, ``true``, ``'text'``."""
+    return _WORDS[value] if value is None or isinstance(value, bool) else repr(value)
+
+
+def is_number(text: str, most: int = 6) -> bool:
+    """Whether a text is a whole number in the digits that numbers have here, of at most so many."""
+    return text.isascii() and text.isdecimal() and len(text) <= most
 
 
 def counted(number: int, what: str) -> str:

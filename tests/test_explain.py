@@ -185,6 +185,13 @@ def test_keys_may_name_any_value(key: str, value: object) -> None:
         ),
         ("stages.1.runtime.device", "`runtime` has no setting `device`", "Did you mean `devices`?"),
         ("stages.1.runtime.zzz", "`runtime` has no setting `zzz`", "It has: devices, num_replicas, env."),
+        ("stages.٣.dtype", "has no stage ٣", "Its stages are 0, 1, 2."),
+        ("stages.0.max_num_seqs.x", "`max_num_seqs` is a single value here", "Ask for `max_num_seqs` itself."),
+        (
+            "stages.0.default_sampling_params.temperature.x.y",
+            "`default_sampling_params.temperature` is a single value here",
+            "Ask for `default_sampling_params.temperature` itself.",
+        ),
         ("stages..x", "is not a key", "stages.0.enable_prefix_caching"),
         ("", "is not a key", ""),
     ],

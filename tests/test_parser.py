@@ -86,6 +86,12 @@ def test_the_environment_stands_in_for_an_option(monkeypatch: pytest.MonkeyPatch
         (["a", "--format", "xml"], "`--format` cannot be `xml`", "One of: text, json."),
         (["a", "--port", "10"], "`--port` is 10; it has to be from 0 to 9", None),
         (["a", "--port", "-1"], "`--port` is -1; it has to be from 0 to 9", None),
+        ([""], "`PROFILE` is empty", "Give it a value, or leave it out."),
+        (["a", "--overlay", ""], "`--overlay` is empty", "Give it a value, or leave it out."),
+        (["a", "--port="], "`--port` is empty", "Give it a value, or leave it out."),
+        (["a", "--port", "1_0"], "`--port` is `1_0`; it has to be a whole number", None),
+        (["a", "--port", "٣"], "`--port` is `٣`; it has to be a whole number", None),
+        (["a", "--port", " 3"], "`--port` is ` 3`; it has to be a whole number", None),
         (["a", "--port", "ten"], "`--port` is `ten`; it has to be a whole number", None),
     ],
 )

@@ -88,12 +88,18 @@ def _wrong(document: Mapping[str, Any]) -> str | None:
     try:
         headers(document, document)
         list(rows(document, document))
-        str(document["pipeline"])
-    except LookupError as error:
-        return f"it has no {error}"
-    except (TypeError, AttributeError, ValueError):
-        return "a value is of another kind"
-    return None
+        texts = [document[name] for name in ("profile", "pipeline", "baseline")]
+        arms = document["arms"]
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        return problem_of(error)
+    if not isinstance(arms, dict) or not all(isinstance(text, str) for text in texts):
+        return problem_of(TypeError())
+    return None if document["baseline"] in arms else "its baseline is none of its arms"
+
+
+def problem_of(error: Exception) -> str:
+    """What is wrong with a report of which something could not be read."""
+    return f"it has no {error}" if isinstance(error, LookupError) else "a value is of another kind"
 
 
 def _others(report: Report) -> list[str]:

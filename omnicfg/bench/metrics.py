@@ -89,7 +89,7 @@ class Watch:
             answer = connection.getresponse()
             text = answer.read().decode(errors="replace")
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise ServeError(f"{self.url}{path} does not answer: {error!r}") from None
+            raise ServeError(f"{self.url}{path} does not answer: {_reason(error)}") from None
         finally:
             connection.close()
         if answer.status != http.HTTPStatus.OK:
@@ -98,6 +98,10 @@ class Watch:
 
     def _headers(self, body: str | None) -> dict[str, str]:
         return self.headers if body is None else {**self.headers, "Content-Type": "application/json"}
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 def resident(session: int) -> dict[str, float]:

@@ -13,6 +13,7 @@ from omnicfg.errors import UsageError
 from omnicfg.near import near
 
 _FEW: Final = 8  # names that are told, where a part of one is given
+_PART: Final = 3  # letters of a name that somebody could remember it by
 
 
 @functools.cache
@@ -69,5 +70,7 @@ def _hint(path: Path) -> str:
 
 def _similar(stem: str) -> str | None:
     """Shipped names of which somebody remembers a part."""
+    if len(stem) < _PART:
+        return None
     similar = [name for name in library() if stem.replace("-", "_").lower() in name.lower()]
     return f"Shipped names with that in them: {', '.join(similar)}." if 0 < len(similar) <= _FEW else None

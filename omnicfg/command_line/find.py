@@ -12,6 +12,7 @@ from omnicfg.command_line.shell import Word, interpolated, script
 from omnicfg.errors import UsageError
 from omnicfg.passes.read import load_text, read_text
 from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Scalar, Sequence
+from omnicfg.wording import is_number
 
 _PROGRAMS: Final = ("vllm", "vllm-omni")
 _SERVER: Final = "vllm_omni.entrypoints.openai.api_server"  # run as a module, it is always vLLM-Omni's
@@ -53,7 +54,7 @@ def of_file(path: Path) -> list[Word]:
 
 def _with_line(path: Path) -> tuple[Path, int | None]:
     name, colon, number = str(path).rpartition(":")
-    if colon and number.isdecimal() and len(number) < 9 and not path.exists():
+    if colon and is_number(number, 8) and not path.exists():
         return Path(name), int(number)
     return path, None
 

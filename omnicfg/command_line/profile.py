@@ -16,8 +16,10 @@ from omnicfg.passes.pipeline import pipeline_of_model
 from omnicfg.tree import Mark
 
 
-def profile_of(line: CommandLine, asked: str, pipeline: str | None, model: Path | None) -> tuple[str, str | None]:
-    """The profile's path or name, and the pipeline where the command tells it.
+def profile_of(
+    line: CommandLine, asked: str, pipeline: str | None, model: Path | None, option: str = "PROFILE"
+) -> tuple[str, str | None]:
+    """The profile's path or name, and the pipeline where the command tells it. ``option`` is where ``asked`` is from.
 
     Raises :class:`~omnicfg.errors.OmnicfgError` where nothing tells which profile is started.
     """
@@ -25,25 +27,25 @@ def profile_of(line: CommandLine, asked: str, pipeline: str | None, model: Path 
     if given is not None and given.is_open and not asked:
         raise UsageError(
             f"which profile the command starts is not known: `{given.text}` holds what nothing here tells",
-            "Give the variable a value or a default (`${NAME:-value}`) in the file, or name the profile as PROFILE.",
+            f"Give the variable a value or a default (`${{NAME:-value}}`) in the file, or name the profile: {option}.",
         )
     named = line.value("deploy_config")
     if asked and named is not None:
-        raise UsageError("the command names a deploy config, and PROFILE another", "Leave PROFILE out.")
+        raise UsageError(f"the command names a deploy config, and {option} another", f"Leave {option} out.")
     key = pipeline or _told_by_model(line, model)
     if asked or named is not None:
         return asked or str(named), pipeline if pipeline else None
     if key is None:
         raise UsageError(
             "nothing says which profile the command starts: no `--deploy-config`, and a model that tells no pipeline",
-            "Pass `--pipeline KEY`, or `--model DIR` with the model's directory.",
+            f"Name the profile ({option}), or pass `--pipeline KEY`.",
         )
     default = pipelines()[key]["default_deploy_config_name"]
     stem = Path(default or "").stem
     if stem not in library():
         raise UsageError(
             f"the command starts vLLM-Omni's own default profile of pipeline {key}, which is not shipped here",
-            "Name the file: `--deploy-config FILE`, or PROFILE.",
+            f"Name the file: `--deploy-config FILE`, or {option}.",
         )
     return stem, key
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from omnicfg.errors import UsageError
 from omnicfg.parser import Option
+from omnicfg.wording import is_number
 
 if TYPE_CHECKING:
     from omnicfg.bench.loads import Load
@@ -126,7 +127,7 @@ def _arm(report: Mapping[str, Any], named: Sequence[str]) -> str:
 
 
 def _numbers(option: str, text: str, most: int) -> list[int]:
-    numbers = [int(word) if word.isdecimal() and len(word) < 16 else 0 for word in text.split(",")]
+    numbers = [int(word) if is_number(word, 15) else 0 for word in text.split(",")]
     if not all(1 <= number <= most for number in numbers):
         raise UsageError(f"`{option} {text}` is no list of numbers from 1 to {most}", f"`{option} 1,2,4`")
     return sorted(set(numbers))

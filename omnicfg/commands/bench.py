@@ -359,12 +359,27 @@ def _arms(words: list[str] | None, url: str | None) -> tuple[Arm, ...]:
     arms = parse_arms(words) if words else PREFIX_CACHE
     if url is None:
         return arms
+    _check_url(url)
     if words is None or len(arms) != 1:
         raise UsageError(
             "`--url` is one arm, and needs its name",
             "`--url http://127.0.0.1:8091 --arm off`, then the other server with `--arm on` and the same `--out`.",
         )
     return arms
+
+
+def _check_url(url: str) -> None:
+    from urllib.parse import urlsplit
+
+    from omnicfg.secrets import without_passwords
+
+    try:
+        address = urlsplit(url)
+        is_server = address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
+    except ValueError:
+        is_server = False
+    if not is_server:
+        raise UsageError(f"`--url {without_passwords(url)}` is no address of a server", "`--url http://127.0.0.1:8091`")
 
 
 def _subjects(

@@ -80,7 +80,7 @@ def run(
         _write(migration, output, in_place, quiet=not (output or in_place or check))
     _report(done, refused, format, on_stdout=bool(output or in_place or check))
     if refused:
-        return 1 if check else 2
+        return 1 if check and not any(_is_unread(error) for _, error in refused) else 2
     return int(not all(migration.is_whole for migration in done))
 
 
@@ -103,7 +103,7 @@ def _of_command(
     from omnicfg.command_line.profile import profile_of
     from omnicfg.compiler import load, pipeline_of
 
-    named, key = profile_of(line, base or "", pipeline, None)
+    named, key = profile_of(line, base or "", pipeline, None, "`--base`")
     profile = load(named)
     _check_output(output, list(profile.chain.paths.values()))
     target = output or Path("overlay.yaml")
@@ -205,6 +205,11 @@ def _is_old(path: Path) -> bool:
         return is_old(read_file(path, Layer(LayerKind.PROFILE, path.name)))
     except OmnicfgError:
         return True
+
+
+def _is_unread(error: OmnicfgError) -> bool:
+    """Whether a file could not be read at all, so that nothing is known of what would be lost."""
+    return any(diagnostic.name == "unreadable-file" for diagnostic in error.diagnostics)
 
 
 def _check_output(output: Path | None, read: Sequence[Path]) -> None:

@@ -271,7 +271,8 @@ def _is_below(name: str, wanted: Sequence[str]) -> bool:
 def _require_matches(wanted: Sequence[str], names: Sequence[str], shown: Sequence[str]) -> None:
     for path, text in zip(wanted, shown, strict=True):
         if not any(_is_below(name, [path]) for name in names):
-            raise UsageError(f"`{text}` holds no YAML file in either state", "Name a path of the repository.")
+            hint = "Name a path of the repository; a revision that git knows comes before the paths."
+            raise UsageError(f"`{text}` holds no YAML file in either state", hint)
 
 
 @contextmanager

@@ -78,6 +78,8 @@ def _nearest(folder: Path) -> _Found | None:
                 found = _in(relative_to_here(path))
                 if found is not None:
                     return found
+            elif name == NAMES[0] and os.path.lexists(path):  # likewise
+                raise UsageError(f"`{relative_to_here(path)}` leads to no file", "Mend it, or remove it.")
     return None
 
 

@@ -44,10 +44,11 @@ def on_profile(
     base = load(name)
     if any(identity(path) == identity(each) for each in base.chain.paths.values()):
         raise UsageError(f"`{path}` is what the overlay is to lie on", "Name another file.")
-    pipeline = pipeline_of(base, asked)
+    pipeline = pipeline_of(base, asked, overrides)
     named = base.raw.value("pipeline")
-    if asked is not None and named not in (None, asked):
-        raise UsageError(f"`{name}` is a profile of pipeline {named}, not of {asked}", "Leave `--pipeline` out.")
+    if named not in (None, pipeline):
+        option = "--set pipeline" if asked is None else "--pipeline"
+        raise UsageError(f"`{name}` is a profile of pipeline {named}, not of {pipeline}", f"Leave `{option}` out.")
     compile_profile(base, platform, pipeline, overrides)
     top, stages = settings_of(overrides)
     return Request(

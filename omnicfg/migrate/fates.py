@@ -15,6 +15,7 @@ from omnicfg.migrate.recognise import Recognised, Topology
 from omnicfg.near import did_you_mean
 from omnicfg.report.yaml import inline
 from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Scalar, Sequence, grow, plain
+from omnicfg.wording import is_number
 
 _UNSAID = "the old file left it unsaid"
 _IMPLIED = Layer(LayerKind.PROFILE, "implied")
@@ -195,7 +196,7 @@ class _Mapper:
             return _blank(setting)
         side, edge = setting.path
         prefix, _, number = edge.rpartition("_")
-        other = _get(self.ids, int(number) if number.isdecimal() and len(number) < 7 else None)
+        other = _get(self.ids, int(number) if is_number(number) else None)
         if other is None:
             return _outcome(setting, Fate.LOST, f"`{edge}` leads to no stage of pipeline {self.found.pipeline}")
         today = f"{prefix}_{other}"

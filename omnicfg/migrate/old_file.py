@@ -11,6 +11,7 @@ from omnicfg.passes.interpolate import interpolate
 from omnicfg.passes.read import load_text, read_text
 from omnicfg.refusals import refuse
 from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Sequence, plain
+from omnicfg.wording import in_yaml
 
 _STAGE_BLOCKS: Final = (
     "engine_args",
@@ -100,7 +101,7 @@ class OldFile:
             refuse("missing-stage-id", entry.mark, "this stage has no `stage_id`", "Add `stage_id: N`.")
         value = plain(stage_id)
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            refuse("bad-value", stage_id.mark, f"`stage_id` is {value!r}; it has to be a whole number")
+            refuse("bad-value", stage_id.mark, f"`stage_id` is {in_yaml(value)}; it has to be a whole number")
         settings = list(_stage_settings(position, entry, raw_entry if isinstance(raw_entry, Mapping) else entry))
         return OldStage(position, value, entry.mark, entry, settings)
 

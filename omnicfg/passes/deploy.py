@@ -14,6 +14,7 @@ from omnicfg.catalog.upstream import Field, deploy_schema
 from omnicfg.passes.inherit import expect_mapping, stage_id_of
 from omnicfg.refusals import refuse
 from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Scalar, Sequence, deep_merge, grow, over, plain
+from omnicfg.wording import in_yaml
 
 _PARSED_ELSEWHERE: Final = frozenset({"stages", "platforms", "duplex_session", "model_runner", "active_stream_window"})
 ENGINE_ARGS_WIN: Final = "`engine_args` goes over the stage's own keys"
@@ -77,11 +78,10 @@ def model_runner_of(block: Mapping, platform: str | None = None) -> Node | None:
         return None
     runners = deploy_schema().model_runners
     if plain(node) not in runners:
-        said = "null" if plain(node) is None else repr(plain(node))
         refuse(
             "bad-model-runner",
             node.mark,
-            f"`model_runner` is {said}; it has to be one of {', '.join(runners)}",
+            f"`model_runner` is {in_yaml(plain(node))}; it has to be one of {', '.join(runners)}",
             "Write `model_runner: v1` or `model_runner: v2` (lower case).",
             platform=platform,
         )
@@ -100,7 +100,7 @@ def _converted(node: Node, convert: Any, name: str, wanted: str, stage_id: Any =
         converted = convert(value)
     except (TypeError, ValueError, OverflowError):
         stage = stage_id if isinstance(stage_id, int) else None
-        refuse("bad-value", node.mark, f"`{name}` is {value!r}; it has to be {wanted}", stage_id=stage)
+        refuse("bad-value", node.mark, f"`{name}` is {in_yaml(value)}; it has to be {wanted}", stage_id=stage)
     if converted is value or (type(converted) is type(value) and converted == value):
         return node
     return over(Scalar(converted, node.layer, node.mark), node, f"read as {wanted}")
@@ -133,12 +133,12 @@ def _check_duplex_limit(name: str, node: Node) -> None:
     value = plain(node)
     if name == "server_vad_model_path":
         if value is not None and not (isinstance(value, str) and value.strip()):
-            refuse("bad-duplex-session", node.mark, f"`{name}` has to be a path or null, not {value!r}")
+            refuse("bad-duplex-session", node.mark, f"`{name}` has to be a path or null, not {in_yaml(value)}")
         return
     if name == "warmup_frames" or (name == "idle_ttl_s" and value is None):
         return
     if not isinstance(value, int | float) or value <= 0:
-        refuse("bad-duplex-session", node.mark, f"`duplex_session.{name}` is {value!r}; it has to be positive")
+        refuse("bad-duplex-session", node.mark, f"`duplex_session.{name}` is {in_yaml(value)}; it has to be positive")
 
 
 def _stages(raw: Mapping) -> Sequence:

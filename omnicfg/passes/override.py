@@ -33,6 +33,7 @@ from omnicfg.tree import (
     over,
     without_history,
 )
+from omnicfg.wording import is_number
 
 _REASON: Final = "set on the command line"
 _BLOCKS: Final = ("engine_args", "engine_extras", "runtime")  # spellings of the same stage settings
@@ -216,7 +217,7 @@ def _set_stage(tree: Mapping, override: Override) -> Mapping:
 
 def _stage_route(override: Override) -> tuple[int, tuple[str, ...]]:
     mark = override.node.mark
-    if len(override.route) < 3 or not override.route[1].isdecimal() or len(override.route[1]) > 6:
+    if len(override.route) < 3 or not is_number(override.route[1]):
         refuse(
             "bad-override",
             mark,

@@ -18,6 +18,7 @@ from omnicfg.passes.inherit import Chain
 from omnicfg.passes.read import load_text
 from omnicfg.refusals import refuse
 from omnicfg.tree import Mapping, Mark, plain
+from omnicfg.wording import in_yaml
 
 _MAX_CANDIDATES: Final = 4
 
@@ -153,7 +154,8 @@ def known_pipeline(key: object, mark: Mark) -> str:
         return key
     close = near(str(key), pipelines())
     hint = f"Did you mean `{close}`?" if close else "`omnicfg schema pipelines` lists them."
-    refuse("unknown-pipeline", mark, f"no pipeline `{key}`", hint)
+    named = f"no pipeline `{key}`" if isinstance(key, str) else f"a pipeline is named by text, not by {in_yaml(key)}"
+    refuse("unknown-pipeline", mark, named, hint)
 
 
 def _candidates(path: Path) -> str:

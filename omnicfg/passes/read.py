@@ -95,7 +95,7 @@ def load_text(path: Path, shown: str) -> str:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            refuse("unreadable-file", mark, f"{shown} is not a regular file", "Name a YAML file.")
+            refuse("unreadable-file", mark, f"{shown} is not a regular file", "Name a file.")
         if status.st_size > MAX_BYTES:
             refuse("too-large", mark, f"{shown} has {status.st_size} bytes; the limit is {MAX_BYTES}")
         with path.open("rb") as stream:

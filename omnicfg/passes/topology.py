@@ -17,6 +17,7 @@ from omnicfg.passes.deploy import default_node
 from omnicfg.passes.inherit import stage_id_of
 from omnicfg.refusals import refuse
 from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Scalar, Sequence, grow, over, plain
+from omnicfg.wording import in_yaml
 
 
 def apply_topology(tree: Mapping, pipeline_key: str, platform: str) -> Mapping:
@@ -77,7 +78,7 @@ def _check_runner(tree: Mapping, platform: str) -> None:
     runner = tree.items["model_runner"]
     schema = deploy_schema()
     if plain(runner) not in schema.model_runners:
-        refuse("bad-model-runner", runner.mark, f"`model_runner` is {plain(runner)!r}; it has to be v1 or v2")
+        refuse("bad-model-runner", runner.mark, f"`model_runner` is {in_yaml(plain(runner))}; it has to be v1 or v2")
     if plain(runner) == "v2" and platform in schema.v2_refused_on:
         refuse(
             "runner-on-platform",

@@ -17,6 +17,7 @@ from typing import Final
 
 from omnicfg.plan import StagePlan
 from omnicfg.tree import Mapping, Node, plain
+from omnicfg.wording import is_number
 
 MAX_REPLICAS: Final = 4096  # more than one server ever runs; above it nothing is placed
 _MAX_DIGITS: Final = 6
@@ -95,7 +96,7 @@ def _device_ids(devices: object) -> tuple[int, ...] | None:
 
 def is_device_number(word: str) -> bool:
     """Whether a word of a device list is the number of a device."""
-    return word.isascii() and word.isdecimal() and len(word) <= _MAX_DIGITS
+    return is_number(word, _MAX_DIGITS)
 
 
 def devices_per_replica(stage: StagePlan) -> int | None:

@@ -9,6 +9,7 @@ from omnicfg.diagnostics import Severity
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.tree import Mapping, Node, Scalar, Sequence, plain
+from omnicfg.wording import is_number
 
 RULE = Rule(
     code="OC405",
@@ -98,7 +99,7 @@ def check_profile(subject: Subject) -> Iterator[Finding]:
 
 def _edge(key: str, prefix: str, stage_id: int) -> tuple[int, int] | None:
     number = key.removeprefix(prefix)
-    if number == key or not (number.isascii() and number.isdecimal()) or len(number) > len("999"):
+    if number == key or not is_number(number, len("999")):
         return None
     return (int(number), stage_id) if prefix == "from_stage_" else (stage_id, int(number))
 

@@ -210,6 +210,12 @@ def test_a_key_is_for_a_running_server(monkeypatch: pytest.MonkeyPatch) -> None:
     assert refused("compare", "h20")[0] == "`omnicfg bench compare` takes two reports"
 
 
+@pytest.mark.parametrize("url", ["x", "127.0.0.1:8091", "file:///x", "http://", "http://[::1", "http://x:99999"])
+def test_what_is_no_servers_address_is_told(url: str) -> None:
+    told = refused("prefix-cache", "tiny_omni", "--quick", "--arm", "on", "--url", url)
+    assert told == (f"`--url {url}` is no address of a server", "`--url http://127.0.0.1:8091`")
+
+
 def test_a_report_that_is_not_made_is_refused() -> None:
     told = refused("equality", "tiny_omni", "--format", "markdown")
     assert told == ("`omnicfg bench equality` has no report in markdown", "`--format text`, or `json`.")

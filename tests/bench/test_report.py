@@ -214,6 +214,10 @@ def test_a_report_beside_what_was_published_for_its_model(tmp_path: Path) -> Non
         ('{"kind": "prefix-cache", "version": 9}', "is no report"),
         ('{"kind": "prefix-cache", "version": 1}', "is not what `omnicfg bench` writes: it has no 'arms'"),
         (json.dumps({**REPORT, "loads": [{"name": "x", "arms": 3}]}), "a value is of another kind"),
+        (json.dumps({**REPORT, "arms": []}), "a value is of another kind"),
+        (json.dumps({**REPORT, "profile": {"a": 1}}), "a value is of another kind"),
+        (json.dumps({**REPORT, "pipeline": None}), "a value is of another kind"),
+        (json.dumps({**REPORT, "baseline": "nope"}), "its baseline is none of its arms"),
     ],
 )
 def test_what_is_no_report(tmp_path: Path, content: str, message: str) -> None:

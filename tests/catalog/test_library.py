@@ -34,6 +34,7 @@ def test_a_path_is_shown_as_it_was_given(tmp_path: Path, monkeypatch: pytest.Mon
     [
         ("qwen3_omni_mo", "no profile `qwen3_omni_mo`", "Did you mean `qwen3_omni_moe`?"),
         ("zzz", "no profile `zzz`", "`omnicfg profiles` lists the shipped names."),
+        ("x/y.yaml", "no profile `x/y.yaml`", "`omnicfg profiles` lists the shipped names."),
         (
             "Duplex",
             "no profile `Duplex`",

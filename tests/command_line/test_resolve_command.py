@@ -84,6 +84,7 @@ def test_without_a_deploy_config_the_models_own_profile_is_meant(run: Run) -> No
         (["--command", "vllm serve m --omni", "--command-from", "x"], "both give a command"),
         (["--command-from", "missing.sh"], "cannot be read"),
         (["qwen3_tts", "--command", "vllm serve m --omni --deploy-config x.yaml"], "and PROFILE another"),
+        (["--command", "vllm serve a/model --omni"], "= help: Name the profile (PROFILE), or pass `--pipeline KEY`."),
         (["--command", "vllm serve m --omni --deploy-config missing.yaml"], "no profile `missing.yaml`"),
         (["--command", "vllm serve m --omni", "--pipeline", "bagel"], "own default profile of pipeline bagel"),
         ([], "PROFILE is missing"),

@@ -111,6 +111,10 @@ def test_a_directory_that_cannot_be_written_is_trouble(
             ["own.yaml", "--on", "qwen3_tts", "--pipeline", "voxcpm2"],
             "is a profile of pipeline qwen3_tts, not of voxcpm2",
         ),
+        (
+            ["own.yaml", "--on", "qwen3_tts", "--set", "pipeline=voxcpm2"],
+            "is a profile of pipeline qwen3_tts, not of voxcpm2\n  = help: Leave `--set pipeline` out.",
+        ),
         (["own.yaml", "--on", "qwen3_tts", "--pipeline", "x"], "`x`"),
         (["own.yaml", "--on", "qwen3_tt"], "Did you mean `qwen3_tts`?"),
         (["own.yaml", "--pipeline", "qwen3_tt"], "Did you mean `qwen3_tts`?"),

@@ -262,6 +262,14 @@ def test_what_cannot_be_compared_is_refused(
     assert message in str(caught.value)
 
 
+def test_a_second_revision_that_git_does_not_know_is_taken_for_a_path_and_told_so(repo: Repo) -> None:
+    repo.commit(base=BASE)
+    with pytest.raises(UsageError) as caught:
+        repo.diff("HEAD", paths=("HEAD~9",))
+    hint = "Name a path of the repository; a revision that git knows comes before the paths."
+    assert caught.value.diagnostics[0].help == hint
+
+
 def test_outside_of_a_repository(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no git repository here"):
         git_diff("HEAD", platforms=PLATFORMS, directory=tmp_path)

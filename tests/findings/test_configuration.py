@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from omnicfg.diagnostics import Severity
-from omnicfg.errors import OmnicfgError
+from omnicfg.errors import OmnicfgError, UsageError
 from omnicfg.findings.configuration import configured
 from omnicfg.findings.settings import PathRules, Settings
 
@@ -81,6 +81,12 @@ def test_windows_line_breaks_and_a_byte_order_mark(write: Write) -> None:
 # ------------------------------------------------------------------------------------------------------ how it is found
 def test_nothing_is_found(write: Write, tmp_path: Path) -> None:
     assert configured() == Settings()
+
+
+def test_a_link_that_leads_nowhere_is_not_passed_over(write: Write, tmp_path: Path) -> None:
+    (tmp_path / "omnicfg.toml").symlink_to("moved.toml")
+    with pytest.raises(UsageError, match=r"`omnicfg\.toml` leads to no file"):
+        configured()
 
 
 def test_a_table_of_pyproject(write: Write) -> None:

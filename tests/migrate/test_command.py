@@ -95,6 +95,12 @@ def test_refused_files_are_data_too(run: Run, profile_file: WriteProfile) -> Non
         (["OLD", "--base", "qwen3_ttss"], "no profile `qwen3_ttss`"),
         (["OLD", "--platform", "tpu"], "unknown platform `tpu`"),
         (["missing.yaml"], "cannot be read"),
+        (["--check", "OLD", "missing.yaml"], "cannot be read"),
+        (["--command", "vllm serve x --omni"], "= help: Name the profile (`--base`), or pass `--pipeline KEY`."),
+        (
+            ["--command", "vllm serve x --omni --deploy-config x.yaml", "--base", "qwen3_tts"],
+            "the command names a deploy config, and `--base` another\n  = help: Leave `--base` out.",
+        ),
     ],
 )
 def test_requests_that_cannot_be_carried_out(run: Run, old: Path, words: list[str], message: str) -> None:

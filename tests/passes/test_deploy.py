@@ -113,7 +113,7 @@ def test_duplex_session_keeps_the_defaults_of_what_it_leaves_out() -> None:
         ("active_stream_window: many\n", "1:23: OC021 `active_stream_window` is 'many'; it has to be a whole number"),
         ("active_stream_window: .inf\n", "1:23: OC021 "),
         ("stages: [{stage_id: 0, num_replicas: many}]\n", "1:38: OC021 `num_replicas` is 'many'"),
-        ("stages: [{stage_id: 0, num_replicas: null}]\n", "1:38: OC021 `num_replicas` is None"),
+        ("stages: [{stage_id: 0, num_replicas: null}]\n", "1:38: OC021 `num_replicas` is null"),
         ("stages: [{stage_id: 0, num_replicas: [2]}]\n", "1:38: OC021 "),
         ("stages: [{stage_id: 0, runtime: 5}]\n", "1:33: OC008 `runtime` is a single value"),
         ("stages: [{stage_id: 0, engine_args: null}]\n", "1:37: OC008 `engine_args` is null"),

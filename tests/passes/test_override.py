@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import omnicfg
 from omnicfg.errors import ResolveError
 from omnicfg.passes.deploy import deploy
 from omnicfg.passes.override import apply_overrides, document_of, parse_overrides
@@ -319,6 +320,17 @@ def test_bytes_that_no_file_could_hold_are_refused(value: bytes) -> None:
 def test_one_text_is_a_list_of_one() -> None:
     (override,) = parse_overrides("stages.0.devices='0'")
     assert (override.key, plain(override.node)) == ("stages.0.devices", "0")
+
+
+def test_a_runner_of_null_is_told_as_such() -> None:
+    with pytest.raises(ResolveError, match="`model_runner` is null; it has to be v1 or v2"):
+        omnicfg.resolve("qwen3_tts", overrides=["model_runner="])
+
+
+@pytest.mark.parametrize("number", ["٣", "²", "+0", "-0", "0000000"])
+def test_a_stage_has_a_number_in_plain_digits(number: str) -> None:
+    with pytest.raises(ResolveError, match="names no setting of a stage"):
+        with_settings(f"stages.{number}.dtype=half")
 
 
 def test_the_tree_that_came_in_is_left_alone() -> None:

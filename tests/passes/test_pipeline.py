@@ -113,6 +113,12 @@ def test_a_key_that_is_not_registered(profile_file: WriteProfile, key: str, help
     assert (reason.code, reason.line, reason.column, reason.help) == ("OC012", 2, 11, help_text)
 
 
+@pytest.mark.parametrize(("value", "said"), [("null", "null"), ("5", "5"), ("true", "true")])
+def test_a_setting_that_is_no_name_is_told_as_it_was_written(value: str, said: str) -> None:
+    with pytest.raises(ResolveError, match=f"OC012 a pipeline is named by text, not by {said}$"):
+        omnicfg.resolve("qwen3_tts", overrides=[f"pipeline={value}"])
+
+
 def test_an_asked_for_key_that_is_not_registered(profile_file: WriteProfile) -> None:
     with pytest.raises(ResolveError, match="--pipeline: OC012 no pipeline `qwen3_ts`"):
         omnicfg.resolve(profile_file("pipeline: qwen3_tts\n"), pipeline="qwen3_ts")

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
+from omnicfg.bench.comparison import problem_of
 from omnicfg.bench.loads import ANSWERS, MAX_TOKENS, Load
 from omnicfg.bench.simulation.cluster import Outcome, Traffic, simulate
 from omnicfg.bench.simulation.replica import WORK, Limits, Speed, Work
@@ -96,11 +97,13 @@ class Figures:
 def figures(report: Mapping[str, Any], arm: str) -> Figures:
     """What the measurements of an arm say. Raises :class:`UsageError` where they do not say enough."""
     if arm not in report["arms"]:
-        raise UsageError(f"the report has no arm `{arm}`", did_you_mean(arm, report["arms"]))
+        hint = did_you_mean(arm, report["arms"]) or f"Its arms: {', '.join(report['arms'])}."
+        raise UsageError(f"the report has no arm `{arm}`", hint)
     try:
         limits, loads = _limits(report, arm), list(_loads(report, arm))
     except (LookupError, TypeError, AttributeError, ValueError) as error:
-        raise UsageError(f"the report is not what `omnicfg bench` writes: {error!r}", "Measure again.") from None
+        problem = problem_of(error)
+        raise UsageError(f"the report is not what `omnicfg bench` writes: {problem}", "Measure again.") from None
     if not loads:
         raise UsageError(f"no load of arm `{arm}` was measured in text and without errors", "Measure some, or others.")
     traffic = [Traffic.of(calls_of(one.load), limits.block_tokens, one.load.concurrency) for one in loads]

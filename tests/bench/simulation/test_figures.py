@@ -91,6 +91,9 @@ def test_an_arm_that_is_not_there() -> None:
     with pytest.raises(UsageError, match="no arm `onn`") as caught:
         figures(report(), "onn")
     assert caught.value.diagnostics[0].help == "Did you mean `on`?"
+    with pytest.raises(UsageError) as caught:
+        figures(report(), "cold")
+    assert caught.value.diagnostics[0].help == f"Its arms: {', '.join(report()['arms'])}."
 
 
 @pytest.fixture
