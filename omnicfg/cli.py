@@ -115,7 +115,9 @@ def main() -> None:
         streams.write_no_more()
         sys.exit(_READER_GONE)
     except OSError as error:
-        streams.complain(f"error: {_trouble(error)}\n")
+        from omnicfg.report.terminal import one_line
+
+        streams.complain(f"error: {one_line(_trouble(error))}\n")
         sys.exit(2)
     sys.exit(code)
 

@@ -47,6 +47,13 @@ def _whole(stream: TextIO) -> TextIO:
     return io.TextIOWrapper(io.BufferedWriter(raw), stream.encoding, stream.errors, line_buffering=True)
 
 
+def note(text: str) -> None:
+    """A line for people on standard error: one line, whatever the names that it tells are made of."""
+    from omnicfg.report.terminal import one_line
+
+    print(one_line(text), file=sys.stderr, flush=True)
+
+
 def complain(text: str) -> None:
     """Write to standard error. Where that cannot be written, nobody is left to be told."""
     try:

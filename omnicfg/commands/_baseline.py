@@ -48,11 +48,11 @@ def tell_stale(report: Report, baseline: Baseline | None) -> None:
     """Say on standard error what the baseline knows and nobody finds any more."""
     if not report.stale or baseline is None:
         return
-    from omnicfg.report.terminal import printable
+    from omnicfg.report.terminal import one_line
 
     count = sum(number for _, number in report.stale)
-    entries = f"{counted(count, 'finding')} of {printable(str(baseline.file))}"
+    entries = f"{counted(count, 'finding')} of {one_line(str(baseline.file))}"
     lines = [f"note: {entries} {'are' if count > 1 else 'is'} there no more; `--write-baseline` makes it current:"]
-    lines += [printable(f"  {entry.path}: {entry.code} {entry.where}") for entry, _ in report.stale[:_SHOWN]]
+    lines += [one_line(f"  {entry.path}: {entry.code} {entry.where}") for entry, _ in report.stale[:_SHOWN]]
     lines += [f"  and {len(report.stale) - _SHOWN} more"] if len(report.stale) > _SHOWN else []
     print("\n".join(lines), file=sys.stderr)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from omnicfg.errors import OmnicfgError, UsageError
 from omnicfg.parser import Option
+from omnicfg.streams import note
 
 if TYPE_CHECKING:
     from omnicfg.plan import Plan
@@ -47,7 +47,7 @@ def tell_estimates(plans: Mapping[str, Plan], model: Path | None, device_memory:
             platforms.setdefault(line, []).append(platform)
     for line, where in platforms.items():
         prefix = "" if len(where) == len(plans) else f"{', '.join(where)}: "
-        print(f"note: {prefix}{line}", file=sys.stderr)
+        note(f"note: {prefix}{line}")
 
 
 def tell_estimates_of(

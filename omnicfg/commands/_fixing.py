@@ -53,7 +53,7 @@ def shown(review: Callable[[], Report], files: Iterable[Path], unsafe: bool) -> 
 
 
 def _tell(mended: Mended, what: str) -> None:
-    from omnicfg.report.terminal import printable
+    from omnicfg.report.terminal import one_line
 
     where = f" in {counted(len(mended.changes), 'file')}" if mended.findings else ""
     lines = [f"{counted(mended.findings, 'finding') if mended.findings else 'No findings'} {what}{where}."]
@@ -61,5 +61,5 @@ def _tell(mended: Mended, what: str) -> None:
         lines.append(f"{mended.unsafe} more can be fixed with `--unsafe-fixes`, which changes what runs.")
     for file, findings in sorted(mended.elsewhere.items()):
         left = f"{counted(findings, 'finding')} with a fix left"
-        lines.append(f"{printable(file)} is not among the files that are named: {left}.")
+        lines.append(f"{one_line(file)} is not among the files that are named: {left}.")
     print("\n".join(lines), file=sys.stderr)

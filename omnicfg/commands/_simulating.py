@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from omnicfg.errors import UsageError
 from omnicfg.parser import Option
+from omnicfg.streams import note
 from omnicfg.wording import is_number
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def write_trace(loads: Sequence[Load], rate: float | None, write: Callable[[str]
 
     spoken = [load.name for load in loads if load.answer != "text"]
     if spoken:
-        print(f"omnicfg bench: simulated without speech: {', '.join(spoken)}", file=sys.stderr)
+        note(f"omnicfg bench: simulated without speech: {', '.join(spoken)}")
     calls = sorted((call for load in loads for call in calls_of(load, rate)), key=lambda call: call.arrival_s)
     for line in lines(calls):
         write(f"{line}\n")

@@ -14,6 +14,7 @@ from omnicfg.commands._simulating import CACHES, GOAL, RATE, REPLICAS, ROUTING, 
 from omnicfg.commands.serve import MODEL
 from omnicfg.errors import UsageError
 from omnicfg.parser import Argument, Option
+from omnicfg.streams import note
 from omnicfg.wording import listed
 
 if TYPE_CHECKING:
@@ -287,7 +288,7 @@ def _compare(names: list[str], format: str) -> int:
     headers, rows = comparison.headers(left, right), list(comparison.rows(left, right))
     for name, only in zip(names, comparison.alone(left, right), strict=True):
         if only:
-            print(f"omnicfg bench: only {name} has {', '.join(only)}", file=sys.stderr)
+            note(f"omnicfg bench: only {name} has {', '.join(only)}")
     if not rows:
         raise UsageError("the two reports have no load in common")
     sides = [f"{side}: {one_line(str(one['profile']))}" for side, one in (("A", left), ("B", right))]
@@ -406,7 +407,7 @@ def _subjects(
         told = [*(settings or []), *arm.settings]
         plan = checked_plan(profile, platform, overlays or [], told, pipeline, model, engine)
         if plan is None:
-            print(f"omnicfg bench: arm {arm.name} is not measured, since its plan has errors", file=sys.stderr)
+            note(f"omnicfg bench: arm {arm.name} is not measured, since its plan has errors")
             return None
         reference = model or default_model(plan.pipeline)
         checkpoint = str(models.materialize(reference)) if models.is_builtin(reference) else checkpoint_of(reference)
@@ -433,7 +434,7 @@ def _fitting(wanted: tuple[Load, ...], subjects: list[Subject], answers: frozens
         reasons = {subject.name: subject.unfit(load, answers) for subject in subjects}
         for arm, reason in reasons.items():
             if reason is not None:
-                print(f"omnicfg bench: {load.name} is not measured with arm {arm}: {reason}", file=sys.stderr)
+                note(f"omnicfg bench: {load.name} is not measured with arm {arm}: {reason}")
         if None in reasons.values():
             fitting.append(load)
     if not fitting:
@@ -538,5 +539,5 @@ def _told(campaign: Any, format: str) -> int:
         write(campaign.store.folder, report)
     show(report, format)
     if not complete:
-        print("omnicfg bench: time is up: the same command again goes on", file=sys.stderr)
+        note("omnicfg bench: time is up: the same command again goes on")
     return int(not complete or any(one["errors"] for one in report["measurements"]))

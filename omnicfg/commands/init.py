@@ -105,18 +105,18 @@ def _write(request: Request) -> int:
     from omnicfg.files import write_whole
     from omnicfg.init.proof import findings_of
     from omnicfg.init.text import base_reference, text_of
-    from omnicfg.report.terminal import printable
+    from omnicfg.report.terminal import one_line
     from omnicfg.report.text import render_errors
 
     text = text_of(request)
     found = findings_of(request, text)
     if found:
         print(render_errors(OmnicfgError(found)), end="", file=sys.stderr)
-        print(printable(f"{request.path} was not written."), file=sys.stderr)
+        print(one_line(f"{request.path} was not written."), file=sys.stderr)
         return 1
     write_whole(request.path, text)
     words = [str(request.path)]
     if request.base is not None and base_reference(request) is None:
         words = [Path(request.base.shown).stem, "--overlay", *words]
-    print(printable(f"{request.path} is written. `omnicfg validate {shlex.join(words)}` checks it."))
+    print(one_line(f"{request.path} is written. `omnicfg validate {shlex.join(words)}` checks it."))
     return 0

@@ -73,4 +73,6 @@ def _row(cell: Cell, platforms: int) -> list[str]:
 
 
 def _note(refusal: Refusal) -> str:
-    return f"{refusal.profile} does not compile on {', '.join(refusal.platforms)}: {refusal.reason}"
+    from omnicfg.report.terminal import one_line
+
+    return one_line(f"{refusal.profile} does not compile on {', '.join(refusal.platforms)}: {refusal.reason}")

@@ -12,6 +12,7 @@ from omnicfg.commands._options import PIPELINE, profile_names
 from omnicfg.errors import OmnicfgError, UsageError
 from omnicfg.parser import Argument, Option
 from omnicfg.report.progress import working
+from omnicfg.streams import note
 
 if TYPE_CHECKING:
     from omnicfg.command_line.parse import CommandLine
@@ -126,6 +127,7 @@ def _of_old_command(
     from omnicfg.migrate.command import old_findings, shortest, unread_flags
     from omnicfg.migrate.run import migrate
     from omnicfg.report.json import dumps
+    from omnicfg.report.terminal import one_line
     from omnicfg.report.text import render_errors
 
     if config.unknown:
@@ -146,7 +148,7 @@ def _of_old_command(
         _report([done], [], format, on_stdout=output is not None)
         for text in unread:
             why = "every stage of the old file sets that itself, or takes no such thing"
-            print(f"`{text}` changed nothing: {why}", file=told)
+            print(one_line(f"`{text}` changed nothing: {why}"), file=told)
         print(f"command: {command}", file=told)
         if found:
             print(render_errors(OmnicfgError(found)), end="", file=sys.stderr)
@@ -165,7 +167,7 @@ def _show_command(made: MigratedCommand, output: Path | None, format: str) -> in
         from omnicfg.migrate.write import write_overlay
 
         for path in write_overlay(made, output):
-            print(f"omnicfg migrate: wrote {path}", file=sys.stderr)
+            note(f"omnicfg migrate: wrote {path}")
     if format == "json":
         from omnicfg.report.json import dumps
 
@@ -249,13 +251,13 @@ def _write(migration: Migration, output: Path | None, in_place: bool, *, quiet: 
         if quiet:
             sys.stdout.write(migration.text)
             if migration.base.copy:
-                note = f"`{migration.base.reference}` is not there yet: `-o FILE` copies the shipped profile to it"
-                print(f"omnicfg migrate: {note}", file=sys.stderr)
+                missing = f"`{migration.base.reference}` is not there yet: `-o FILE` copies the shipped profile to it"
+                note(f"omnicfg migrate: {missing}")
         return
     from omnicfg.migrate.write import write_profile
 
     for path in write_profile(migration, output or Path(migration.source), backup=in_place):
-        print(f"omnicfg migrate: wrote {path}", file=sys.stderr)
+        note(f"omnicfg migrate: wrote {path}")
 
 
 def _report(

@@ -86,9 +86,9 @@ def run(
 def _told(out: Path, found: Overview) -> str:
     """What was written, in the words of ``validate`` and ``diff``."""
     from omnicfg.report.changes import summary
-    from omnicfg.report.terminal import printable
+    from omnicfg.report.terminal import one_line
     from omnicfg.report.text import render_summary
 
     told = [render_summary(found.report).rstrip("\n")]
     told += [summary(found.difference)] if found.difference else []
-    return printable(f"{' '.join(told)} Written to {out}.")
+    return one_line(f"{' '.join(told)} Written to {out}.")

@@ -21,6 +21,7 @@ from omnicfg.commands._options import (
 from omnicfg.commands._plans import Request, platforms_of, tell, vllm_version_of
 from omnicfg.errors import UsageError
 from omnicfg.parser import Option
+from omnicfg.streams import note
 
 if TYPE_CHECKING:
     from omnicfg.plan import Plan, StagePlan
@@ -151,7 +152,7 @@ class _Output:
         for stage in redacted("", plan.to_dict())["stages"]:
             where = f"{plan.platform}, stage {stage['stage_id']} ({stage['model_stage']})"
             if stage["stage_type"] == "diffusion":
-                print(f"{where}: a diffusion stage runs on vLLM-Omni's own engine, not on vLLM's", file=sys.stderr)
+                note(f"{where}: a diffusion stage runs on vLLM-Omni's own engine, not on vLLM's")
                 lines.append("")
                 continue
             made = stage_arguments(stage, engine_args(self.version), self.version)
@@ -160,7 +161,7 @@ class _Output:
             for left in made.left_out:
                 by_reason.setdefault(left.reason, []).append(left.name)
             for reason, names in by_reason.items():
-                print(f"{where}: left out, {reason}: {', '.join(names)}", file=sys.stderr)
+                note(f"{where}: left out, {reason}: {', '.join(names)}")
         return "".join(f"{line}\n" for line in lines)
 
 

@@ -151,5 +151,5 @@ def _page(entry: dict[str, Any]) -> str:
     from omnicfg.report.table import Cell, Row, render_table
     from omnicfg.report.terminal import Style, has_colour, width_of
 
-    rows: list[Row] = [[Cell(key, "name"), _text(key, value)] for key, value in entry.items()]
+    rows: list[Row] = [[Cell(key, "name"), Cell(_text(key, value), lines=True)] for key, value in entry.items()]
     return render_table(rows, Style(has_colour(sys.stdout)), width_of(sys.stdout))

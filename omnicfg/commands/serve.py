@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -13,6 +12,7 @@ from omnicfg.commands._options import ONE_PLATFORM, OVERLAYS, PIPELINE, PROFILE,
 from omnicfg.commands._serving import checked_plan, checkpoint_of, config_of, default_model
 from omnicfg.errors import OmnicfgError, ServeError, UsageError
 from omnicfg.parser import Option
+from omnicfg.streams import note
 
 if TYPE_CHECKING:
     from omnicfg.serve.engines import Engine
@@ -133,7 +133,7 @@ def _print_launch(launch: Launch) -> None:
 
 
 def _notice(text: str) -> None:
-    print(f"omnicfg serve: {text}", file=sys.stderr, flush=True)
+    note(f"omnicfg serve: {text}")
 
 
 def _ready(name: str) -> Callable[[str], None]:

@@ -9,7 +9,7 @@ from omnicfg.differences.compare import Change
 from omnicfg.differences.comparison import Comparison, Grouped, Refused
 from omnicfg.differences.gitdiff import GitDiff, ProfileDiff
 from omnicfg.report.table import Cell, Row, render_table
-from omnicfg.report.terminal import Style, printable
+from omnicfg.report.terminal import Style, one_line
 from omnicfg.report.yaml import inline
 from omnicfg.tree import Mark
 
@@ -43,18 +43,18 @@ def render_git_diff(found: GitDiff, platforms: Sequence[str], style: Style, widt
         if each.comparison is not None:
             details += _changes(each.comparison, platforms, style, width, "  ")
         gap = "\n" if details or each is found.profiles[0] else ""
-        suffix = f"  ({printable(note)})" if note else ""
-        parts.append(f"{gap}{style('strong', printable(each.path))}{suffix}\n{details}")
+        suffix = f"  ({one_line(note)})" if note else ""
+        parts.append(f"{gap}{style('strong', one_line(each.path))}{suffix}\n{details}")
     if found.never_compiled:
         parts.append(
-            f"\nNot compared, since neither state compiles: {', '.join(map(printable, found.never_compiled))}\n"
+            f"\nNot compared, since neither state compiles: {', '.join(map(one_line, found.never_compiled))}\n"
         )
     return "".join(parts)
 
 
 def summary(found: GitDiff) -> str:
     """How many profiles differ, in one sentence."""
-    return f"{differing(found)} from {printable(f'{found.before} to {found.after}')}."
+    return f"{differing(found)} from {one_line(f'{found.before} to {found.after}')}."
 
 
 def differing(found: GitDiff) -> str:
@@ -105,4 +105,4 @@ def _refused(refused: Refused) -> Iterator[str]:
 
 def _reason(diagnostic: Diagnostic) -> str:
     place = f"{Mark(diagnostic.path, diagnostic.line, diagnostic.column)}: " if diagnostic.path else ""
-    return printable(f"{place}{diagnostic.code} {diagnostic.message}")
+    return one_line(f"{place}{diagnostic.code} {diagnostic.message}")

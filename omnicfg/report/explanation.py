@@ -8,7 +8,7 @@ from omnicfg.evidence import host_memory_text, load_texts
 from omnicfg.explain import Explanation, Known, Link
 from omnicfg.origins import layer_text, origin_data
 from omnicfg.report.table import Cell, Row, render_table
-from omnicfg.report.terminal import Style, paragraph, printable, wrap
+from omnicfg.report.terminal import Style, one_line, paragraph, printable, wrap
 from omnicfg.report.yaml import inline
 from omnicfg.secrets import flag_of, redacted
 from omnicfg.tree import LayerKind, Mapping, Node, Route, Sequence, find, leaves, plain
@@ -25,7 +25,7 @@ _VERDICT_STYLES = {"validated": "good", "broken": "bad", "unvalidated": "warning
 
 def render_explanation(found: Explanation, style: Style, width: int | None, recipe: str | None = None) -> str:
     """The value, its chain with the winner first, and what capability records say; ``recipe`` is an overlay's text."""
-    key = printable(found.key)
+    key = one_line(found.key)
     first = paragraph(f"{key} {_headline(found)}", width)
     parts = [style("strong", key) + first[len(key) :] if first.startswith(key) else first]
     parts.append(paragraph(f"{found.plan.profile} on {found.plan.platform}", width, style, "faint"))

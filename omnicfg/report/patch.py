@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from omnicfg.fixes.fix import Change
 from omnicfg.report.source import line_at
-from omnicfg.report.terminal import Style, printable
+from omnicfg.report.terminal import Style, one_line, printable
 
 _CONTEXT = 3
 _STYLES = {"-": "bad", "+": "good"}
@@ -34,8 +34,8 @@ class _Side(NamedTuple):
 
 def _file(change: Change, style: Style) -> Iterator[str]:
     before, after = _Side.of(change.before), _Side.of(change.after)
-    yield style("strong", f"--- {printable(str(change.path))}") + "\n"
-    yield style("strong", f"+++ {printable(str(change.path))}") + "\n"
+    yield style("strong", f"--- {one_line(str(change.path))}") + "\n"
+    yield style("strong", f"+++ {one_line(str(change.path))}") + "\n"
     for group in difflib.SequenceMatcher(None, before.lines, after.lines, autojunk=False).get_grouped_opcodes(_CONTEXT):
         first, last = group[0], group[-1]
         yield style("place", f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@") + "\n"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Final, NamedTuple
 
-from omnicfg.report.terminal import Style, cells, pad, printable, wrap
+from omnicfg.report.terminal import Style, cells, one_line, pad, printable, wrap
 
 _GAP: Final = "  "
 _STACKED: Final = "    "
@@ -14,10 +14,14 @@ _PROSE: Final = 24  # columns that the last cell of a row needs at least to be r
 
 
 class Cell(NamedTuple):
-    """A text and the name of the style that a terminal shows it in."""
+    """A text and the name of the style that a terminal shows it in.
+
+    Its line breaks are shown as escapes, as they may be anybody's, but for ``lines``: a text of our own.
+    """
 
     text: str
     style: str = ""
+    lines: bool = False
 
 
 Row = Sequence[str | Cell]
@@ -49,7 +53,9 @@ def render_table(
 
 
 def _cell(cell: str | Cell) -> Cell:
-    return Cell(printable(cell)) if isinstance(cell, str) else Cell(printable(cell.text), cell.style)
+    if isinstance(cell, str):
+        return Cell(one_line(cell))
+    return cell._replace(text=printable(cell.text) if cell.lines else one_line(cell.text))
 
 
 def _lines(row: Sequence[Cell], widths: Sequence[int], style: Style) -> Iterator[str]:
@@ -102,5 +108,5 @@ def render_markdown(rows: Iterable[Row], headers: Sequence[str]) -> str:
 
 
 def _markdown(cell: str | Cell) -> str:
-    text = _cell(cell).text
+    text = printable(cell if isinstance(cell, str) else cell.text)
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", "<br>")

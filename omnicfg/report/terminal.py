@@ -110,8 +110,11 @@ def wrap(text: str, width: int | None) -> list[str]:
 
 
 def paragraph(text: str, width: int | None, style: Style | None = None, look: str = "") -> str:
-    """``text``, which may hold anything, as lines of at most ``width`` columns, each in a style of its own."""
-    lines = wrap(printable(text), width)
+    """``text``, which may hold anything, as lines of at most ``width`` columns, each in a style of its own.
+
+    Its own line breaks are shown as escapes: the name of a file could be two lines, and look like another one's.
+    """
+    lines = wrap(one_line(text), width)
     return "".join(f"{style(look, line) if style and look else line}\n" for line in lines)
 
 

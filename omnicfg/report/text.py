@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from omnicfg.findings.review import Report
 
 _USAGE: Final = "OC000"
+_SERVER: Final = "serve"
 _LONGEST: Final = 160
 _CUT: Final = "…"
 
@@ -163,5 +164,5 @@ def _place(diagnostic: Diagnostic) -> str:
 
 
 def _words(diagnostic: Diagnostic, text: str) -> str:
-    """What a diagnostic says. Only one about a request has lines of its own making: a server's last ones, say."""
-    return printable(without_passwords(text)) if diagnostic.code == _USAGE else one_line(text)
+    """What a diagnostic says. Only one about a server has lines of its own making: those that it wrote last."""
+    return printable(without_passwords(text)) if diagnostic.name == _SERVER else one_line(text)

@@ -58,3 +58,8 @@ def test_markdown_cells_cannot_break_the_table() -> None:
     assert render_markdown([["a|b", "<i>\n\\"]], ["x", "y"]) == (
         "| x | y |\n| --- | --- |\n| a\\|b | &lt;i><br>\\\\ |\n"
     )
+
+
+def test_a_line_break_is_an_escape_but_in_a_text_of_our_own() -> None:
+    assert render_table([["a\nb", "c"]], PLAIN, None) == "a\\nb  c\n"
+    assert render_table([["c", Cell("a\nb", lines=True)]], PLAIN, None) == "c  a\n   b\n"
