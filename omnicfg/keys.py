@@ -14,6 +14,7 @@ from omnicfg.passes.deploy import RUNTIME_KEYS
 from omnicfg.rule import DEFAULT_ENGINE, Subject
 from omnicfg.tree import Mapping, Node, Scalar, Sequence
 from omnicfg.value_types import ValueType, parse_annotation
+from omnicfg.wording import in_yaml
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,8 @@ def _stage_of(entry: Mapping, subject: Subject, platform: str | None) -> _Stage:
     raw_id = entry.value("stage_id") if isinstance(entry.items.get("stage_id"), Scalar) else None
     stage_id = raw_id if isinstance(raw_id, int) and not isinstance(raw_id, bool) else None
     kind = subject.stage_kind(raw_id)
-    where = f"stage {raw_id}" if raw_id is not None else "a stage"
+    shown = in_yaml(raw_id) if isinstance(raw_id, bool) else raw_id
+    where = f"stage {shown}" if raw_id is not None else "a stage"
     version = subject.vllm_version
     return _Stage(kind, where, stage_id, platform, version, _stage_types(version, kind))
 

@@ -131,7 +131,7 @@ def test_an_id_that_is_no_number(profile_file: WriteProfile) -> None:
     _, *stages = blocks_of(tree_of("stages: [{stage_id: '0'}, {stage_id: true}, {stage_id: [0]}, {}]\n"), subject)
     assert [(block.what, block.stage_id) for block in stages] == [
         ("stage 0", None),
-        ("stage True", None),
+        ("stage true", None),
         ("a stage", None),
         ("a stage", None),
     ]

@@ -69,7 +69,8 @@ def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
         problem = _malformed(devices) if isinstance(devices, str) else None
         placement = placement_of(stage)
         if problem:
-            yield Finding(node.mark, f"`devices: {devices}` of stage {stage.stage_id} {problem}", _LIST, stage.stage_id)
+            written = f"devices: {devices}" if devices.strip() else 'devices: ""'
+            yield Finding(node.mark, f"`{written}` of stage {stage.stage_id} {problem}", _LIST, stage.stage_id)
         elif placement is None or placement.replicas is not None or _is_told_already(stage):
             continue
         elif wide := _size_of_all_stages(plan, stage, placement):
@@ -96,6 +97,8 @@ _LIST = 'Write the numbers of different devices, such as `"0,1"`.'
 
 
 def _malformed(devices: str) -> str | None:
+    if not devices.strip():
+        return "names no device"
     words = [word.strip() for word in devices.split(",")]
     wrong = next((word for word in words if not is_device_number(word)), None)
     if wrong is not None:

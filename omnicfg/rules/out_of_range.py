@@ -22,7 +22,8 @@ RULE = Rule(
     why=(
         "These ranges are checked only when the server starts (`gpu_memory_utilization` in (0, 1], at least one "
         "replica, positive sizes), some of them after the weights were loaded, and those of sampling parameters when "
-        "a stage's defaults are made. For text stages the ranges are those that vLLM's own data declare."
+        "a stage's defaults are made. For text stages the ranges are those that vLLM's own data declare. "
+        "A whole number of more than 64 bits fits nowhere."
     ),
     bad="""\
 pipeline: qwen3_tts
@@ -41,6 +42,8 @@ stages:
 )
 
 
+_TOO_LARGE: Final = 1 << 63  # for the whole numbers of torch and of what is sent between vLLM's processes
+_LONGEST: Final = 30
 _SHARE: Final[Bounds] = (("gt", 0), ("le", 1))
 _POSITIVE: Final[Bounds] = (("ge", 1),)
 _NOT_NEGATIVE: Final[Bounds] = (("ge", 0),)
@@ -100,15 +103,17 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
             allowed = bounds.get(key) if isinstance(key, str) else None
             value = plain(node)
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if (
-                allowed is not None
-                and block.takes(key)
-                and is_number
-                and not all(_HOLDS[name](value, bound) for name, bound in allowed)
-            ):
+            if not is_number or not block.takes(key):
+                continue
+            wanted = None
+            if allowed is not None and not all(_HOLDS[name](value, bound) for name, bound in allowed):
+                wanted = f"be {_words(allowed)}"
+            elif isinstance(value, int) and not -_TOO_LARGE <= value < _TOO_LARGE and block.place != "env":
+                wanted = "fit into 64 bits"
+            if wanted is not None:
                 yield Finding(
                     node.mark,
-                    f"`{key}` in {block.what} is {value}; it has to be {_words(allowed)}",
+                    f"`{key}` in {block.what} is {_shown(value)}; it has to {wanted}",
                     None,
                     block.stage_id,
                     block.platform,
@@ -129,6 +134,11 @@ def _bounds(block: Block, is_diffusion: bool, version: str) -> MappingOf[str, Bo
 @functools.cache
 def _of_text_stage(version: str) -> MappingOf[str, Bounds]:
     return {**all_args(version).bounds, **_OF_ANY_STAGE}
+
+
+def _shown(value: float) -> str:
+    text = str(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def _words(bounds: Bounds) -> str:

@@ -13,6 +13,7 @@ from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.secrets import looks_secret, redacted
 from omnicfg.tree import LayerKind, Mapping, Node, Scalar, Sequence, plain
 from omnicfg.value_types import ValueType, kind_of
+from omnicfg.wording import in_yaml
 
 RULE = Rule(
     code="OC102",
@@ -50,6 +51,8 @@ _NULL_IS_WRONG = frozenset({"async_chunk", "num_replicas", "session_mode", "stag
 def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
     """Every value whose setting has a known type; quoted booleans and numbers are OC103's."""
     for block in blocks_of(document, subject):
+        if block.place == "env":
+            yield from _variables(block)
         for key, node in block.node.items.items():
             wanted = block.types.get(key) if isinstance(key, str) else None
             value = plain(node)
@@ -72,6 +75,17 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
                 block.platform,
                 fix=fix,
             )
+
+
+def _variables(block: Block) -> Iterator[Finding]:
+    """Names and values that no process can have in its environment: whoever is to start with them does not."""
+    for name, node in block.node.items.items():
+        if not str(name) or "=" in str(name) or "\0" in str(name):
+            message = f"`{name}` in {block.what} is no name that a variable can have"
+            yield Finding(block.node.key_mark(name), message, None, block.stage_id, block.platform)
+        elif "\0" in str(plain(node)):
+            message = f"`{name}` in {block.what} holds a null character, which ends the value of a variable"
+            yield Finding(node.mark, message, None, block.stage_id, block.platform)
 
 
 def _items(key: object, node: Node, wanted: ValueType, block: Block) -> Iterator[Finding]:
@@ -157,7 +171,7 @@ def _shown(value: object) -> str:
         return f"a {kind}"
     if value is None:
         return "null"
-    text = f"the {'text' if kind == 'str' else kind} `{value}`"
+    text = f"the {'text' if kind == 'str' else kind} `{value if kind == 'str' else in_yaml(value)}`"
     return text if len(text) <= 80 else text[:77] + "...`"
 
 

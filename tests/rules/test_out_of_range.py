@@ -21,6 +21,12 @@ WRONG = {
     "block_size: 0": "`block_size` in stage 0 is 0; it has to be above 0",
     "active_stream_window: -1": "`active_stream_window` in stage 0 is -1; it has to be at least 0",
     "num_weight_load_threads: 0": "`num_weight_load_threads` in stage 0 is 0; it has to be at least 1",
+    "max_num_seqs: 9223372036854775808": (
+        "`max_num_seqs` in stage 0 is 9223372036854775808; it has to fit into 64 bits"
+    ),
+    "seed: -99999999999999999999999999999999999999": (
+        "`seed` in stage 0 is -99999999999999999999999999999...; it has to fit into 64 bits"
+    ),
     "max_model_len: -2": "`max_model_len` in stage 0 is -2; it has to be at least -1",
 }
 
@@ -32,7 +38,14 @@ def test_a_number_out_of_range(profile_file: WriteProfile, setting: str, message
 
 
 @pytest.mark.parametrize(
-    "setting", ["gpu_memory_utilization: 1", "gpu_memory_utilization: 0.001", "num_replicas: 1", "max_num_seqs: 1"]
+    "setting",
+    [
+        "gpu_memory_utilization: 1",
+        "gpu_memory_utilization: 0.001",
+        "num_replicas: 1",
+        "max_num_seqs: 1",
+        "seed: 9223372036854775807",
+    ],
 )
 def test_the_ends_of_a_range_are_in_it(profile_file: WriteProfile, setting: str) -> None:
     assert told(profile_file(f"{STAGE}    {setting}\n"), "OC105") == []

@@ -52,7 +52,7 @@ WRONG = {
     "edges: {from: 0}\n": (3, 8, "`edges` in the profile is a mapping; it has to be a list", None),
     "connectors: [shm]\n": (3, 13, "`connectors` in the profile is a list; it has to be a mapping", None),
     "duplex_session:\n  max_sessions: true\n": (
-        4, 17, "`max_sessions` in `duplex_session` is the bool `True`; it has to be a whole number", None,
+        4, 17, "`max_sessions` in `duplex_session` is the bool `true`; it has to be a whole number", None,
     ),
 }  # fmt: skip
 
@@ -177,7 +177,7 @@ def test_any_spelling_of_a_choice_is_taken(profile_file: WriteProfile, mode: obj
         ("devices: 010", "`devices` in stage 0 is the int `8` (which is how `010` is read); it has to be text", "010"),
         (
             "tokenizer_mode: off",
-            "`tokenizer_mode` in stage 0 is the bool `False` (which is how `off` is read); it has to be text",
+            "`tokenizer_mode` in stage 0 is the bool `false` (which is how `off` is read); it has to be text",
             "off",
         ),
     ],
@@ -210,8 +210,8 @@ def test_the_few_words_that_a_diffusion_stage_takes(profile_file: WriteProfile) 
 @pytest.mark.parametrize(
     ("value", "kind", "quoted"),
     [
-        ("true", "the bool `True`", "true"),
-        ("yes", "the bool `True` (which is how `yes` is read)", "yes"),
+        ("true", "the bool `true`", "true"),
+        ("yes", "the bool `true` (which is how `yes` is read)", "yes"),
         ("[a]", "a list", None),
         ("{a: 1}", "a mapping", None),
     ],
@@ -308,3 +308,29 @@ def test_what_a_list_or_mapping_holds(
     (found,) = findings(profile_file(f"{HEAD}stages:\n  - stage_id: 0\n    {setting}\n"), "OC102")
     assert (found.line, found.column, found.help) == (5, column, help)
     assert found.message.startswith(f"{message}; it has to be a whole number")
+
+
+@pytest.mark.parametrize(
+    ("variable", "column", "message"),
+    [
+        ("'': a", 11, "`` in `env` of stage 0 is no name that a variable can have"),
+        ("A=B: a", 11, "`A=B` in `env` of stage 0 is no name that a variable can have"),
+        ('"A\\0": a', 11, "`A\0` in `env` of stage 0 is no name that a variable can have"),
+        (
+            'A: "x\\0y"',
+            14,
+            "`A` in `env` of stage 0 holds a null character, which ends the value of a variable",
+        ),
+    ],
+)
+def test_what_no_process_can_have_in_its_environment(
+    profile_file: WriteProfile, variable: str, column: int, message: str
+) -> None:
+    text = f"pipeline: qwen3_tts\nasync_chunk: false\nstages:\n  - stage_id: 0\n    env: {{{variable}}}\n"
+    assert told(profile_file(text), "OC102") == [(5, column, message)]
+
+
+def test_a_stage_of_true_is_told_as_it_was_written(profile_file: WriteProfile) -> None:
+    text = "pipeline: qwen3_tts\nasync_chunk: false\nstages:\n  - stage_id: true\n"
+    message = "`stage_id` in stage true is the bool `true`; it has to be a whole number"
+    assert told(profile_file(text), "OC102") == [(4, 15, message)]
