@@ -97,6 +97,11 @@ def root_shown() -> str:
     return _limits.root
 
 
+def given() -> dict[str, object]:
+    """The limits that are set, as a command's options give them; ``None`` for one that is not."""
+    return {"--root": _limits.root or None, "--allow-env": _limits.variables or None}
+
+
 def may_use(variable: str) -> bool:
     """Whether a profile may take in an environment variable."""
     from fnmatch import fnmatchcase

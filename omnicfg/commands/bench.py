@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
+from omnicfg import confine
 from omnicfg.commands._options import OVERLAYS, PIPELINE, PLATFORM_OR_CUDA, SETTINGS, profile_names, refuse_unread, said
 from omnicfg.commands._simulating import CACHES, GOAL, RATE, REPLICAS, ROUTING, TRACE, simulate, write_trace
 from omnicfg.commands.serve import MODEL
@@ -130,6 +131,8 @@ _READ_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "--overlay": _MEASURING,
     "--set": _MEASURING,
     "--pipeline": (*_MEASURING, "trace"),
+    "--root": (*_MEASURING, "trace"),
+    "--allow-env": (*_MEASURING, "trace"),
     "--batch-invariant": ("equality",),
     "--trace": ("simulate",),
     "--replicas": ("simulate",),
@@ -197,6 +200,7 @@ def run(
             "--overlay": overlays,
             "--set": settings,
             "--pipeline": pipeline,
+            **confine.given(),
             "--batch-invariant": batch_invariant,
             "--trace": trace,
             "--replicas": replicas,

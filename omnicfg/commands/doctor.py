@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from omnicfg import confine
 from omnicfg.commands._options import OVERLAYS, PIPELINE, PLATFORM_OR_CUDA, SETTINGS, profile_names, refuse_unread
 from omnicfg.errors import UsageError
 from omnicfg.parser import Argument, Option
@@ -48,9 +49,10 @@ def run(
     from omnicfg.report.progress import working
 
     if not profile:
-        unread = {"--platform": platform, "--model": model, "--engine": engine, "--pipeline": pipeline}
+        texts = {"--platform": platform, "--model": model, "--engine": engine, "--pipeline": pipeline}
+        unread = {**texts, "--overlay": overlays, "--set": settings, **confine.given()}
         hint = "Without a profile it means nothing: `omnicfg doctor PROFILE ...`."
-        refuse_unread("doctor", {**unread, "--overlay": overlays, "--set": settings}, hint)
+        refuse_unread("doctor", unread, hint)
     platform, engine = platform or "cuda", engine or "bundled"
     check_platform(platform)
     plan = None

@@ -25,8 +25,9 @@ from omnicfg.tree import Mark
 WORDS: Final = ("ignore", "ignore-file")
 MAX_SUPPRESSIONS: Final = 1000  # of a file
 _SIGN: Final = "omnicfg:"
-_START: Final = re.compile(r"(?<![^\s\ufeff])#[ \t]*omnicfg:")
-_DIRECTIVE: Final = re.compile(r"#[ \t]*omnicfg:[ \t]*(?P<word>[\w-]*)")
+_START: Final = re.compile(r"(?<![^\s\ufeff])#[ \t]*omnicfg:", re.IGNORECASE)
+_DIRECTIVE: Final = re.compile(r"#[ \t]*omnicfg:[ \t]*(?P<word>[\w-]*)", re.IGNORECASE)
+_OWN_CODE: Final = re.compile(r"\bOC[0-9]{3}\b", re.IGNORECASE)
 _REST: Final = re.compile(r"[ \t]*\[(?P<codes>[^\]]{0,1000})\](?:[ \t]+because\b[ \t]*(?P<reason>.{0,200}))?")
 _COMMENT: Final = re.compile(r"[ \t]*#")
 _CODE: Final = re.compile(r"[^,\s]+")
@@ -73,7 +74,7 @@ class Judged(NamedTuple):
 
 def suppressions_in(text: str, file: str) -> list[Suppression]:
     """The suppressions of a YAML text that can be parsed. What is inside a scalar is no comment."""
-    if _SIGN not in text:
+    if _SIGN not in text.lower():
         return []
     candidates = [found.start() for found in islice(_START.finditer(text), MAX_SUPPRESSIONS + 1)]
     return list(_Scanner(text, file).suppressions(candidates)) if candidates else []
@@ -134,8 +135,9 @@ class _Scanner:
         directive = _DIRECTIVE.match(self.text, start, line_end)
         assert directive is not None
         word, position = directive["word"], directive.end()
-        if word not in WORDS and near(word, WORDS) is None:
-            return None  # a comment that only begins like one
+        is_near = word in WORDS or near(word, WORDS) is not None
+        if not is_near and _OWN_CODE.search(self.text, start, line_end) is None:
+            return None  # a comment that only begins like one; other tools' words for it come with a code
         rest = _REST.match(self.text, position, line_end)
         first, last = rest.span("codes") if rest else (position, position)
         codes = tuple(Code(each[0], self._mark(*each.span())) for each in _CODE.finditer(self.text, first, last))

@@ -166,8 +166,10 @@ class _Reader:
         return tuple(dict.fromkeys(_choice(each, known, "") for each in nodes))
 
     def _expression(self, node: Node) -> Expression:
-        if not isinstance(node, Scalar) or not isinstance(node.value, str) or not node.value.strip():
+        if not isinstance(node, Scalar) or not isinstance(node.value, str):
             _refuse(node.mark, "an expression is text", "Quote it.")
+        if not node.value.strip():
+            _refuse(node.mark, "the expression is empty", "Write what `deny` or `require` is about.")
         if len(node.value) > MAX_LENGTH:
             _refuse(node.mark, f"an expression of more than {MAX_LENGTH} characters", "Make several policies of it.")
         expression = Expression(node.value, node.mark, self.source)

@@ -37,7 +37,7 @@ def check_suppression(judged: Judged) -> Iterator[Finding]:
     """Both words of which there are none, and brackets that are missing or empty."""
     suppression = judged.suppression
     if suppression.problem:
-        word = suppression.word if suppression.word in WORDS else near(suppression.word, WORDS)
+        word = suppression.word if suppression.word in WORDS else near(suppression.word, WORDS) or WORDS[0]
         yield Finding(
             suppression.mark,
             f"this comment suppresses nothing: {suppression.problem}",

@@ -10,6 +10,7 @@ import pytest
 
 from omnicfg.cli import run
 from omnicfg.commands import bench
+from omnicfg.commands._options import reading
 from omnicfg.errors import OmnicfgError, UsageError
 from omnicfg.parser import Option, parameters
 from omnicfg.wording import listed
@@ -164,21 +165,22 @@ OPTIONS = {
     "--engine": "bundled", "--url": "x", "--api-key": "x", "--driver": "own", "--out": "x", "--seconds": "1",
     "--platform": "cuda", "--overlay": "x", "--set": "x=1", "--pipeline": "x", "--batch-invariant": None,
     "--trace": "x", "--replicas": "1", "--routing": "x", "--cache-tokens": "1", "--ttft-ms": "1000", "--rate": "1",
-    "--format": "text",
+    "--format": "text", "--root": ".", "--allow-env": "X",
 }  # fmt: skip
 READ = {
     "prefix-cache": {
         "--model", "--loads", "--quick", "--loads-file", "--arm", "--rounds", "--engine", "--url", "--api-key",
-        "--driver", "--out", "--seconds", "--platform", "--overlay", "--set", "--pipeline", "--format",
+        "--driver", "--out", "--seconds", "--platform", "--overlay", "--set", "--pipeline", "--format", "--root",
+        "--allow-env",
     },
     "equality": {
         "--model", "--loads", "--quick", "--loads-file", "--arm", "--engine", "--out", "--platform", "--overlay",
-        "--set", "--pipeline", "--batch-invariant", "--format",
+        "--set", "--pipeline", "--batch-invariant", "--format", "--root", "--allow-env",
     },
     "report": {"--out", "--format"},
     "compare": {"--format"},
     "simulate": {"--arm", "--trace", "--replicas", "--routing", "--cache-tokens", "--ttft-ms", "--format"},
-    "trace": {"--loads", "--quick", "--loads-file", "--platform", "--pipeline", "--rate"},
+    "trace": {"--loads", "--quick", "--loads-file", "--platform", "--pipeline", "--rate", "--root", "--allow-env"},
 }  # fmt: skip
 
 
@@ -199,7 +201,7 @@ def test_an_action_takes_its_own(action: str) -> None:
 
 
 def test_every_option_of_its_own_is_known_to_belong_to_an_action() -> None:
-    declared = [each.declared for each in parameters(bench.run)]
+    declared = [each.declared for command in (bench.run, reading) for each in parameters(command)]
     assert set(OPTIONS) == {one.flags[0] for one in declared if isinstance(one, Option)}
 
 

@@ -106,6 +106,7 @@ def test_a_profile_with_errors_cannot_be_served_anywhere(run: Run, profile_file:
         (["tiny-omni", "--engine", "x"], "`--engine` cannot be `x`"),
         (["tiny-omni", "--model", "builtin:none"], "no built-in model `none`"),
         (["--set", "x=1"], "`doctor` takes no `--set`"),
+        (["--root", "."], "`doctor` takes no `--root`"),
         (["--engine", "bundled", "--platform", "cuda"], "`doctor` takes no `--platform` and no `--engine`"),
     ],
 )

@@ -132,6 +132,10 @@ def about(profile: Path, **options: Any) -> list[tuple[str, int, int, str]]:
         ("# omnicfg: ignore", "this comment suppresses nothing: it names no codes"),
         ("# omnicfg: ignore OC101 because", "this comment suppresses nothing: it names no codes"),
         ("# omnicfg: ignore[] because", "this comment suppresses nothing: it names no codes"),
+        ("# OMNICFG: IGNORE[OC101] because x", "this comment suppresses nothing: there is no `omnicfg: IGNORE`"),
+        ("# omnicfg: disable=OC101", "this comment suppresses nothing: there is no `omnicfg: disable`"),
+        ("# omnicfg: noqa OC101", "this comment suppresses nothing: there is no `omnicfg: noqa`"),
+        ("# omnicfg: OC101", "this comment suppresses nothing: there is no `omnicfg: OC101`"),
         ("# omnicfg: ignores[OC101] because", "this comment suppresses nothing: there is no `omnicfg: ignores`"),
         (
             "# omnicfg: ignore_file[OC101] because x",

@@ -74,6 +74,7 @@ WRONG = {
     "policies: [{id: A, message: m}]": (1, 12, "one expression, not none"),
     "policies: [{id: A, message: m, deny: 'true', require: 'true'}]": (1, 12, "one expression, not 2"),
     "policies: [{id: A, message: m, deny: true}]": (1, 38, "an expression is text"),
+    "policies: [{id: A, message: m, deny: ' '}]": (1, 38, "the expression is empty"),
     "policies: [{id: A, message: m, when: 'true'}]": (1, 32, "has no key `when`"),
     "policies: [{id: A, message: m, deny: 'true', severity: bad}]": (1, 56, "`bad` is none"),
     "policies: [{id: A, message: m, deny: 'true', platforms: []}]": (1, 57, "never applies"),
