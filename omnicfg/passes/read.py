@@ -458,7 +458,8 @@ def _parse(text: str, layer: Layer, shown: str) -> Node | None:
         if conflict:
             mark = _place(text[: conflict.start()], shown)
             refuse("yaml-syntax", mark, "a merge has left a conflict here", "Keep one of its sides, and no marker.")
-        place = error.problem_mark or error.context_mark
+        is_open = "quoted scalar: found unexpected end" in _one_line(error)  # what counts is where it begins
+        place = (error.context_mark if is_open else None) or error.problem_mark or error.context_mark
         refuse("yaml-syntax", _problem(place, text, shown), *_problem_and_help(error, _before(place, text)))
     except (YAMLError, YAMLStreamError, UnicodeEncodeError) as error:
         found = re.search(_UNPRINTABLE, text)
@@ -510,14 +511,56 @@ def _pure_events(text: str) -> Iterator[tuple[str, Any]]:
         yield type(event).__name__, event
 
 
+_SYNTAX: Final = (  # what libyaml and ruamel.yaml both say, in other words and with a way out
+    (
+        "expected <block end>, but found '<block mapping start>'",
+        "this line is indented differently from those it belongs to",
+        "Indent it as the lines above.",
+    ),
+    (
+        "expected <block end>, but found '<scalar>'",
+        "what begins here belongs to nothing",
+        "Quote it with what is before it, or remove it.",
+    ),
+    (
+        "mapping values are not allowed",
+        "no `key: value` can begin here",
+        "Quote a value with `: ` in it; indent a line as those that it belongs to.",
+    ),
+    ("expected ',' or ']'", "a list in `[` is not closed before this", "Close it with `]`, or put commas between."),
+    ("expected ',' or '}'", "a mapping in `{` is not closed before this", "Close it with `}`, or put commas between."),
+    (
+        "expected the node content, but found '<stream end>'",
+        "the text ends where a value is missing",
+        "Write the value, and close what is open: `[`, `{`.",
+    ),
+    (
+        "quoted scalar: found unexpected end of stream",
+        "a quote is never closed, so all that follows belongs to it",
+        "Close it where the text ends.",
+    ),
+    (
+        "could not find expected ':'",
+        "a line here is no `key: value`",
+        "Write it as one, or indent it as a part of the text above.",
+    ),
+    ("sequence entries are not allowed", "no list can begin behind its key", "Write `- ` on a line of its own."),
+    (
+        "unknown escape character",
+        "a backslash in double quotes begins an escape, and there is no such one",
+        "Write two of them, or take single quotes.",
+    ),
+)
+
+
 def _problem_and_help(error: Exception, before: str) -> tuple[str, str]:
     """What the parser says, in words for the writer of a file where its own are for the writer of a parser."""
     said = _one_line(error)
     if "'\\t' that cannot start any token" in said:
         return "a tab stands where the indentation is", "Indent with spaces; YAML takes no tabs there."
-    refused = re.search("found character '(.)' that cannot start any token", said)
+    refused = re.search("found character '(.)' that cannot start any token|the node content, but found '(.)'$", said)
     if refused:
-        return f"a value cannot begin with `{refused[1]}`", "Quote it."
+        return f"a value cannot begin with `{refused[1] or refused[2]}`", "Quote it."
     if "expected '<document start>'" in said and before:
         return "what begins here belongs to nothing", "Quote it with what is before it, or remove it."
     if "expected '<document start>'" in said:
@@ -525,8 +568,9 @@ def _problem_and_help(error: Exception, before: str) -> tuple[str, str]:
             "what the file begins with ends before this line",
             "Indent it as the lines above, or write `key: value`.",
         )
-    if said.endswith("expected <block end>, but found '<block mapping start>'"):
-        return "this line is indented differently from those it belongs to", "Indent it as the lines above."
+    for words, problem, help in _SYNTAX:
+        if words in said:
+            return problem, help
     return said, "Fix the syntax here."
 
 

@@ -78,7 +78,7 @@ YAML = {
     "a null key": ("null: 1\n", "unsupported-yaml", 3, 1),
     "a duplicate key": ("async_chunk: true\n", "duplicate-key", 3, 1),
     "an unclosed bracket": ("a: [1\n", "yaml-syntax", 3, 6),
-    "an unclosed quote": ('a: "x\n', "yaml-syntax", 3, 6),
+    "an unclosed quote": ('a: "x\n', "yaml-syntax", 3, 4),
 }  # fmt: skip
 
 

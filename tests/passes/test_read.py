@@ -315,6 +315,51 @@ def test_broken_files_are_refused_without_libyaml(text: str, monkeypatch: pytest
             "this line is indented differently from those it belongs to",
             "Indent it as the lines above.",
         ),
+        (
+            "a: b: c\n",
+            (1, 5),
+            "no `key: value` can begin here",
+            "Quote a value with `: ` in it; indent a line as those that it belongs to.",
+        ),
+        (
+            "a: [1, 2\nb: 3\n",
+            (2, 2),
+            "a list in `[` is not closed before this",
+            "Close it with `]`, or put commas between.",
+        ),
+        (
+            "a: {x: 1\nb: 3\n",
+            (2, 2),
+            "a mapping in `{` is not closed before this",
+            "Close it with `}`, or put commas between.",
+        ),
+        (
+            "a: [\n",
+            (1, 5),
+            "the text ends where a value is missing",
+            "Write the value, and close what is open: `[`, `{`.",
+        ),
+        (
+            "a: 'x\nb: 3\n",
+            (1, 4),
+            "a quote is never closed, so all that follows belongs to it",
+            "Close it where the text ends.",
+        ),
+        ("a: ]\n", (1, 4), "a value cannot begin with `]`", "Quote it."),
+        (
+            "a: 1\nb\n",
+            (2, 2),
+            "a line here is no `key: value`",
+            "Write it as one, or indent it as a part of the text above.",
+        ),
+        ("a: - b\n", (1, 4), "no list can begin behind its key", "Write `- ` on a line of its own."),
+        (
+            'a: "C:\\q"\n',
+            (1, 8),
+            "a backslash in double quotes begins an escape, and there is no such one",
+            "Write two of them, or take single quotes.",
+        ),
+        ('a: "x" y\n', (1, 8), "what begins here belongs to nothing", "Quote it with what is before it, or remove it."),
     ],
 )
 def test_what_the_parser_cannot_read_is_told_in_words_for_the_writer_of_a_file(
