@@ -87,7 +87,9 @@ def run(
     check_fixing(fix, diff, unsafe_fixes, outputs)
     platforms = platforms_of(platform or "all") if platform or not configured.platforms else configured.platforms
     if write_baseline is not None:
-        refuse_unread("validate --write-baseline", {"--fail-on": fail_on}, "What becomes known fails nothing.")
+        refuse_unread(
+            "validate --write-baseline", {"--fail-on": fail_on}, "What becomes known fails nothing: leave it out."
+        )
         check_report(write_baseline)
     known = known_findings(baseline, write_baseline, configured.baseline)
     profiles = list(profiles_in(paths or [Path()]))

@@ -18,7 +18,7 @@ def policy_schema() -> Schema:
     """The schema of a policy file, for editors."""
     platforms = list(deploy_schema().platforms)
     text: Schema = {"type": "string", "minLength": 1}
-    expression: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_LENGTH}
+    expression: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_LENGTH, "pattern": r"\S"}
     example: Schema = {
         "type": "object",
         "additionalProperties": False,
