@@ -19,7 +19,7 @@ from omnicfg.errors import ServeError
 from omnicfg.serve.processes import clear_session
 from omnicfg.serve.watcher import DONE
 
-_WATCHER: Final = (sys.executable, "-m", "omnicfg.serve.watcher")
+_WATCHER: Final = (sys.executable, "-P", "-m", "omnicfg.serve.watcher")
 
 
 @contextlib.contextmanager

@@ -51,8 +51,8 @@ class Launch:
     directory: Path | None = None
 
     def environment(self) -> dict[str, str]:
-        """The whole environment of the server."""
-        return {**os.environ, **self.env}
+        """The whole environment of the server, whose processes take no module from the directory they are started in."""
+        return {**os.environ, **self.env, "PYTHONSAFEPATH": "1"}
 
     def write_files(self) -> None:
         """Writes the files that the command names, for this user alone: a profile's credentials may be in them.

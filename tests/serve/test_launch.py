@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from omnicfg.errors import ServeError
+from omnicfg.serve.child import child
 from omnicfg.serve.launch import Launch
+
+
+@pytest.fixture
+def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The current directory is one that was cloned, and has modules named as ours and as Python's."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("omnicfg", "json", "signal"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise SystemExit('code of the directory ran')")
+
+
+@pytest.mark.usefixtures("hostile")
+def test_a_server_takes_no_code_from_the_directory_it_is_started_in() -> None:
+    command = [sys.executable, "-m", "omnicfg.cli", "--version"]
+    done = subprocess.run(command, env=Launch(()).environment(), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.usefixtures("hostile")
+def test_what_watches_over_a_server_takes_none_either() -> None:
+    with child([sys.executable, "-c", "pass"], grace_s=1.0) as process:
+        assert process.wait() == 0
 
 
 def test_files_are_written_with_the_folders_that_they_need(tmp_path: Path) -> None:
