@@ -10,7 +10,8 @@ with every row in two shards, and ours with rows whole on each rank, all without
 group's plain vLLM, ``rows`` ours with every request's rows delivered to a consumer process, ``text`` ours without
 anybody asking for rows, ``replicated`` rows that are whole on each rank. Weights are dummies. Prompts are random token
 ids, the same for every arm of a repetition, and the prefix cache is emptied before every measurement. ``--profile``
-adds a turn in which py-spy looks into the engine: how much of its time lies in what rows add.
+adds a turn in which py-spy looks into the engine (how much of its time lies in what rows add), and one in which vLLM's
+profiler tells how long which kernels of the GPU take.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.engine import profiled
+from benchmarks.engine import kernels, profiled
 from benchmarks.engine.loads import Load, closed_loop, take
 from benchmarks.engine.servers import Server
 from benchmarks.engine.support import Budget, Results, engine_environment
@@ -56,6 +57,10 @@ _LAST_S: Final = 30.0
 """So much time has to be left for a measurement to begin."""
 _PROFILED_ON_CPU: Final = 256
 """Requests of a profile of the tiny model, whose loads are over too soon."""
+_TRACED_TOKENS: Final = 4096
+"""Of a load as many requests are traced as answer with so many tokens, at least one for each that is under way: every
+kernel of every layer is a line.
+"""
 
 
 @dataclass(frozen=True)
@@ -182,11 +187,13 @@ class Bench:
         self._name, self._group, self._runner = group, GROUPS[group], runner
         self.results, self._budget, self._tiny, self._blocks = results, budget, tiny, blocks
         self._thinker = Thinker(tiny)
+        self._profiles = False
         chosen = [load for load in self._group.loads if loads is None or load.name in loads]
         self._loads = [load.tiny() if tiny else load for load in chosen]
 
     def run(self, repetitions: int, *, profile: bool = False) -> None:
         """Start all servers at once, warm them up, then go through the arms in turn, load by load."""
+        self._profiles = profile
         with ExitStack() as held:
             servers = {name: held.enter_context(self._server(name)) for name in self._group.servers}
             starts = {name: round(server.wait_ready(400), 1) for name, server in servers.items()}
@@ -201,6 +208,7 @@ class Bench:
             self._repeat(repetitions, servers, consumers)
             if profile:
                 self._profile(servers, consumers)
+                self._trace(servers, consumers)
 
     def _server(self, name: str) -> Server:
         folder = self.results.folder
@@ -219,7 +227,14 @@ class Bench:
         words += ON if kind.cache else OFF
         if kind.rows:
             words += rows_flags(self._thinker, self._socket(name), self._engine_args, kind.shards)
+        if self._profiles:
+            words += kernels.server_words(self._traces(name), cpu=self._tiny)
         return words
+
+    def _traces(self, server: str) -> Path:
+        folder = self.results.folder / f"traces-{self._name}-{server}"
+        folder.mkdir(exist_ok=True)
+        return folder
 
     def _on_gpu(self) -> list[str]:
         # All start at once, so none can measure what is free.
@@ -268,6 +283,21 @@ class Bench:
                     self._measure(longer, arm, "profile", servers, consumers)
                 self.results.write(name, profiled.told(files, longer.prompts))
                 print(name, self.results.read(name), flush=True)
+
+    def _trace(self, servers: Mapping[str, Server], consumers: Mapping[str, Consumer]) -> None:
+        """Have every arm's kernels told under every load."""
+        for load in self._loads:
+            fewer = replace(load, prompts=min(load.prompts, max(load.concurrency, _TRACED_TOKENS // load.answer)))
+            for arm in self._group.arms_of(load):
+                name = f"kernels-{self._name}-{load.name}-{arm}"
+                if self.results.done(name) or self._budget.left < _LAST_S:
+                    continue
+                server = self._group.arms[arm].server
+                with kernels.traced(servers[server], self._traces(server)) as files:
+                    self._measure(fewer, arm, "trace", servers, consumers)
+                self.results.write(name, kernels.told(files, fewer.prompts))
+                for file in files:
+                    file.unlink()
 
     def _measure(
         self, load: Load, name: str, seed: str, servers: Mapping[str, Server], consumers: Mapping[str, Consumer]
@@ -329,6 +359,8 @@ class Bench:
                     lines.append(f"  {load.name:18} {arm:10} {told[0]} req/s  {told[1]} ms of CPU a request")
                 if self.results.done(profile := f"profile-{self._name}-{load.name}-{arm}"):
                     lines.append(f"  {'':18} {'':10} {self._profiled(profile)}")
+                if self.results.done(f"kernels-{self._name}-{load.name}-{arm}"):
+                    lines += [f"  {'':18} {'':10} {line}" for line in self._traced(load, arm)]
         if self.results.done(f"{self._name}-state"):
             state = self.results.read(f"{self._name}-state")
             tokens = state["cache_tokens"]
@@ -351,6 +383,15 @@ class Bench:
             f"{share:.2%} of {one['samples']} samples of the engine in what rows add: "
             f"{one['ms_per_request in what rows add']:.3f} of {one['ms_per_request']:.2f} ms a request"
         )
+
+    def _traced(self, load: Load, arm: str) -> list[str]:
+        base, own = (self.results.read(f"kernels-{self._name}-{load.name}-{one}") for one in (self._group.base, arm))
+        taken = f"{own['kernels_per_request']:.1f} kernels, {own['ms_per_request']:.3f} ms of the GPU a request"
+        lines = [f"{taken}; {own['busy']:.1%} of the time busy"]
+        if arm != self._group.base:
+            more = kernels.apart(base["us_per_request"], own["us_per_request"])
+            lines += [f"  {us:+8.2f} us a request: {name[:80]}" for name, us in more.items()]
+        return lines
 
     def _compared(self, load: Load, arm: str, figure: str) -> str:
         own, base = self._figures(load, arm, figure), self._figures(load, self._group.base, figure)

@@ -51,7 +51,7 @@ class Launch:
     directory: Path | None = None
 
     def environment(self) -> dict[str, str]:
-        """The whole environment of the server, whose processes take no module from the directory they are started in."""
+        """The whole environment of the server. Its processes take no module from the directory they are started in."""
         return {**os.environ, **self.env, "PYTHONSAFEPATH": "1"}
 
     def write_files(self) -> None:
