@@ -26,5 +26,4 @@ def run(root: ROOT = None, allow_env: ALLOW_ENV = None) -> int:
         hint = f"How an editor is set up: {DOCS_URL}editors.md"
         raise UsageError("`omnicfg lsp` speaks to an editor, not to a terminal", hint)
     with reading(root, allow_env):
-        create().start_io()
-    return 0
+        return create().serve()

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import os
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
@@ -20,6 +22,7 @@ from omnicfg import __version__
 from omnicfg.diagnostics import Diagnostic, Fix, Severity
 from omnicfg.lsp.outline import Symbol
 from omnicfg.lsp.positions import Positions
+from omnicfg.lsp.protocol import Protocol
 from omnicfg.lsp.session import Place, Session, Told
 from omnicfg.tree import Mark
 
@@ -40,11 +43,19 @@ class Server(LanguageServer):
 
     def __init__(self) -> None:
         # Whole texts: deploy files are small, and clients and YAML do not agree on what ends a line.
-        super().__init__("omnicfg", __version__, text_document_sync_kind=lsp.TextDocumentSyncKind.Full)
+        kind = lsp.TextDocumentSyncKind.Full
+        super().__init__("omnicfg", __version__, text_document_sync_kind=kind, protocol_cls=Protocol)
         self.session = Session()
         self.uris: dict[Path, str] = {}
         self._waiting: dict[Path, None] = {}
         self._timer: asyncio.Handle | None = None
+
+    def serve(self) -> int:
+        """Serve standard input and output; the exit code. 1 where the editor says ``exit`` without ``shutdown``."""
+        # pygls closes what it writes to, and the process has still to end.
+        with open(os.dup(sys.stdout.fileno()), "wb") as answers:  # noqa: PTH123  # a number, no path
+            self.start_io(stdout=answers)
+        return cast(Protocol, self.protocol).exit_code
 
     def shutdown(self) -> None:
         """The stream has ended."""
@@ -179,7 +190,7 @@ class Server(LanguageServer):
 def path_of(uri: str) -> Path | None:
     """The file behind a URI; ``None`` for a document that is none, such as one that has never been saved."""
     path = to_fs_path(uri) if uri.startswith("file:") else None
-    return Path(path) if path else None
+    return Path(path) if path and "\0" not in path else None
 
 
 def mark_of(finding: Diagnostic) -> Mark:
@@ -227,7 +238,8 @@ def opened(ls: Server, params: lsp.DidOpenTextDocumentParams) -> None:
 
 
 def changed(ls: Server, params: lsp.DidChangeTextDocumentParams) -> None:
-    ls.put(params.text_document.uri, params.content_changes[-1].text)
+    for change in params.content_changes[-1:]:
+        ls.put(params.text_document.uri, change.text)
 
 
 def closed(ls: Server, params: lsp.DidCloseTextDocumentParams) -> None:

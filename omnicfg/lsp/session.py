@@ -169,20 +169,26 @@ class Session:
             if not _is_profile(path):
                 document.told, document.files, document.is_whole = [], frozenset(), True
                 return []
-            checked, findings = self._findings(path)
-            document.files = frozenset(map(identity, checked.files.values()))
+            checked, findings, named = self._findings(path)
+            document.files = frozenset(map(identity, [*checked.files.values(), *named]))
             document.is_whole = str(path) in checked.whole
             here = _base_mark(path)
             document.told = [_told(each, path, here, checked.files) for each in findings]
         return document.told
 
-    def _findings(self, path: Path) -> tuple[Checked, list[Diagnostic]]:
-        """What ``omnicfg validate`` says of a profile from its folder, and what is wrong with the settings."""
+    def _findings(self, path: Path) -> tuple[Checked, list[Diagnostic], list[Path]]:
+        """What ``omnicfg validate`` says of a profile from its folder, and what is wrong with the settings.
+
+        Besides, the files that the settings name: what they say counts as well.
+        """
+        named: list[Path] = []
         try:
-            return self._checked(path, configured(folder=path.parent))
+            settings = configured(folder=path.parent)
+            named += [*settings.policies, *([] if settings.baseline is None else [settings.baseline])]
+            return *self._checked(path, settings), named
         except OmnicfgError as error:
             checked, findings = self._checked(path, Settings())
-            return checked, [*error.diagnostics, *findings]
+            return checked, [*error.diagnostics, *findings], named
 
     def _checked(self, path: Path, settings: Settings) -> tuple[Checked, list[Diagnostic]]:
         baseline = None if settings.baseline is None else Baseline.read(settings.baseline)

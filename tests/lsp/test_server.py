@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 from lsprotocol import types as lsp
 
 from tests.conftest import WriteProfile
-from tests.lsp.editor import Editor, applied
+from tests.lsp.editor import OMNICFG, Editor, applied
 
 HEAD = "pipeline: qwen3_tts\nasync_chunk: false\n"
 BASE = (
@@ -137,6 +139,25 @@ def test_policies_count_and_are_read_again_where_they_change(
     assert [each.code for each in editor.type(path, BASE + "\n")] == ["TEAM001"]
 
 
+def test_a_baseline_and_policies_that_change_on_disk_count_at_once(
+    editor: Editor, profile_file: WriteProfile, tmp_path: Path
+) -> None:
+    path = profile_file(BASE.replace("max_num_seqs: 10", "max_num_seq: 10"))
+    baseline, policies = tmp_path / "known.json", tmp_path / "policies.yaml"
+    (tmp_path / "omnicfg.toml").write_text('baseline = "known.json"\npolicies = ["policies.yaml"]\n')
+    policy = "policies: [{id: TEAM001, message: no such stage, deny: stage.stage_id == 7}]\n"
+    policies.write_text(policy)
+    editor.open(path)
+    editor.until(path, ["OC000", "OC101"])  # there is no baseline yet
+    command = [*OMNICFG[:-1], "validate", path.name, "--write-baseline", baseline.name]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    editor.changed_on_disk(baseline)
+    assert editor.until(path, []) == []
+    policies.write_text(policy.replace("7", "0"))
+    editor.changed_on_disk(policies)
+    editor.until(path, ["TEAM001"])
+
+
 def test_hover_shows_what_takes_effect_where_and_why(editor: Editor, profile_file: WriteProfile) -> None:
     base, path = profile_file(BASE, "base.yaml"), profile_file(DERIVED, "derived.yaml")
     editor.open(path)
@@ -211,6 +232,56 @@ def test_without_pygls_it_is_told_what_to_install(tmp_path: Path) -> None:
 
 
 def test_it_ends_with_the_stream() -> None:
-    command = [sys.executable, "-m", "omnicfg.cli", "lsp"]
-    found = subprocess.run(command, input=b"", capture_output=True, timeout=60, check=False)
+    found = subprocess.run(OMNICFG, input=b"", capture_output=True, timeout=60, check=False)
     assert (found.returncode, found.stdout) == (0, b"")
+
+
+INITIALIZE = {"id": 1, "method": "initialize", "params": {"processId": None, "rootUri": None, "capabilities": {}}}
+SHUTDOWN, EXIT = {"id": 2, "method": "shutdown"}, {"method": "exit"}
+
+
+def exchange(*messages: Mapping[str, object]) -> tuple[subprocess.CompletedProcess[bytes], dict[int, object]]:
+    """A whole session, byte for byte: how the server ended, and its answers by the number of the request."""
+    bodies = [json.dumps({"jsonrpc": "2.0", **message}).encode() for message in messages]
+    sent = b"".join(b"Content-Length: %d\r\n\r\n%s" % (len(body), body) for body in bodies)
+    done = subprocess.run(OMNICFG, input=sent, capture_output=True, timeout=60, check=False)
+    answers, rest = {}, done.stdout
+    while rest:
+        head, _, rest = rest.partition(b"\r\n\r\n")
+        (length,) = re.findall(rb"Content-Length: (\d+)", head)
+        answer, rest = json.loads(rest[: int(length)]), rest[int(length) :]
+        if "id" in answer:
+            answers[answer["id"]] = answer.get("error", {}).get("code")
+    return done, answers
+
+
+@pytest.mark.parametrize(
+    ("messages", "code"),
+    [((INITIALIZE, SHUTDOWN, EXIT), 0), ((INITIALIZE, EXIT), 1), ((EXIT,), 1), ((INITIALIZE, SHUTDOWN), 0)],
+)
+def test_an_editor_that_ends_it_gets_the_exit_code_of_the_protocol(
+    messages: tuple[Mapping[str, object], ...], code: int
+) -> None:
+    done, _ = exchange(*messages)
+    assert (done.returncode, done.stderr) == (code, b"")
+
+
+def test_every_request_is_answered() -> None:
+    document = {"textDocument": {"uri": "file:///nowhere.yaml"}}
+    early = {"id": 3, "method": "textDocument/hover", "params": {**document, "position": {"line": 0, "character": 0}}}
+    wrong = {"id": 4, "method": "textDocument/hover", "params": {**document, "position": {"line": -1, "character": 0}}}
+    junk = {"id": 5, "method": "textDocument/codeAction", "params": {}}
+    done, answers = exchange(early, INITIALIZE, wrong, junk, SHUTDOWN, {**early, "id": 6}, EXIT)
+    assert (done.returncode, answers) == (0, {3: -32002, 1: None, 4: -32602, 5: -32602, 2: None, 6: -32600})
+
+
+def test_a_name_that_no_file_can_have_is_left_alone() -> None:
+    uri = "file:///a%00b.yaml"
+    item = {"uri": uri, "languageId": "yaml", "version": 1, "text": BASE}
+    opening = {"method": "textDocument/didOpen", "params": {"textDocument": item}}
+    identified = {"uri": uri, "version": 2}
+    nothing = {"method": "textDocument/didChange", "params": {"textDocument": identified, "contentChanges": []}}
+    asking = {"id": 3, "method": "textDocument/documentSymbol", "params": {"textDocument": {"uri": uri}}}
+    closing = {"method": "textDocument/didClose", "params": {"textDocument": {"uri": uri}}}
+    done, answers = exchange(INITIALIZE, opening, nothing, asking, closing, SHUTDOWN, EXIT)
+    assert (done.returncode, done.stderr, answers) == (0, b"", {1: None, 3: None, 2: None})
