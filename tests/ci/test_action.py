@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -29,6 +30,17 @@ class Ran(NamedTuple):
 
 
 Run = Callable[..., Ran]
+# GitHub's command: the comments are those of `gh.comments`, and what it is asked to write stands in `gh.called`.
+GH = """\
+#!/bin/sh
+if [ "$2" = --paginate ]; then cat "$0.comments" | jq --raw-output "$5"; else echo "$@" > "$0.called"; fi
+"""
+
+
+@pytest.fixture(scope="session")
+def source(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The action as a runner checks it out, into a folder of its choice."""
+    return Path(shutil.copytree(source, tmp_path_factory.mktemp("runner of ours") / "omnicfg"))
 
 
 @pytest.fixture(scope="session")
@@ -105,24 +117,52 @@ def test_inputs_are_words_never_code(act: Run, repo: Repo) -> None:
     assert not (repo.root / "hacked").exists()
 
 
+def test_the_report_of_an_earlier_step_is_not_uploaded_again(act: Run, repo: Repo) -> None:
+    assert act(paths="profiles").outputs["has-report"] == "true"
+    assert (repo.root / "omnicfg.sarif").exists()
+    assert "has-report" not in act(paths="nosuch.yaml").outputs
+    ran = act(paths="profiles", sarif_file=str(repo.root.parent / "elsewhere.sarif"))
+    assert (ran.outputs["has-report"], (repo.root.parent / "elsewhere.sarif").exists()) == ("true", True)
+
+
+def test_what_another_repository_sends_is_not_uploaded_and_a_fork_s_own_is() -> None:
+    (upload,) = [step for step in ACTION["runs"]["steps"] if "upload-sarif@" in step.get("uses", "")]
+    assert "pull_request.head.repo.full_name == github.repository" in upload["if"]
+    assert "steps.validate.outputs.has-report == 'true'" in upload["if"]
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="needs jq, which reads what gh answers")
 def test_the_documented_comment(script: Script, act: Run, repo: Repo, runner_temp: Path, tmp_path: Path) -> None:
     act(paths="profiles")
     step = parsed(documented(".github/workflows/omnicfg.yml"))["jobs"]["profiles"]["steps"][2]
     tool = tmp_path / "bin" / "gh"
     tool.parent.mkdir()
-    tool.write_text('#!/bin/sh\necho "$@" > "$0.called"\n')
+    tool.write_text(GH)
     tool.chmod(0o755)
+    called, there = tool.with_suffix(".called"), tool.with_suffix(".comments")
+    there.write_text("[]")
     environment = {
         "RUNNER_TEMP": str(runner_temp),
         "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
         "NUMBER": "7",
+        "GITHUB_REPOSITORY": "team/models",
         "PATH": f"{tool.parent}:/usr/bin:/bin",
     }
     done = script(step["run"], environment)
     assert done.returncode == 0, done.stderr
     assert "| `profiles/derived.yaml` from `profiles/base.yaml` |" in (tmp_path / "summary.md").read_text()
-    called = tool.with_suffix(".called").read_text()
-    assert called == "pr comment 7 --edit-last --create-if-none --body-file omnicfg-diff.md\n"
+    new = "pr comment 7 --body-file omnicfg-diff.md\n"
+    assert called.read_text() == new
+    report = (repo.root / "omnicfg-diff.md").read_text()
+    bot, person = {"type": "Bot"}, {"type": "User"}
+    theirs = [{"id": 1, "user": person, "body": report}, {"id": 2, "user": bot, "body": "Coverage: 3 %"}]
+    there.write_text(json.dumps(theirs))
+    assert script(step["run"], environment).returncode == 0
+    assert called.read_text() == new
+    there.write_text(json.dumps([{"id": 3, "user": bot, "body": report}, *theirs]))
+    assert script(step["run"], environment).returncode == 0
+    rewritten = "api --silent --method PATCH repos/team/models/issues/comments/3 --field body=@omnicfg-diff.md\n"
+    assert called.read_text() == rewritten
     tool.write_text("#!/bin/sh\nexit 1\n")  # the token of a fork
     assert "::notice::" in script(step["run"], environment).stdout
     repo.git("commit", "-q", "--allow-empty", "-m", "nothing")

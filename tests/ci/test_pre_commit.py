@@ -67,6 +67,14 @@ def test_a_base_is_not_committed_where_it_breaks_what_builds_on_it(repo: Repo, s
     assert "(no files to check)Skipped" in commit(repo, home).stderr
 
 
+def test_a_base_that_is_deleted_is_missed_where_the_hook_always_runs(repo: Repo, source: Path, home: Path) -> None:
+    install(repo, source, home, "        always_run: true\n")
+    (repo.root / "profiles" / "base.yaml").unlink()
+    done = commit(repo, home)
+    assert done.returncode == 1, done.stderr
+    assert "error[OC006] bad-base: the base `base.yaml` does not exist" in done.stderr
+
+
 def test_policies_are_tried_on_their_examples(repo: Repo, source: Path, home: Path) -> None:
     install(repo, source, home, "      - id: omnicfg-policy-test\n")
     (repo.root / "policies.yaml").write_text(POLICIES % "fail")
