@@ -7,7 +7,7 @@ from typing import Any
 from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.catalog.vllm_args import vllm_versions
 from omnicfg.diagnostics import Severity
-from omnicfg.findings.configuration import FAIL_ON
+from omnicfg.findings.configuration import FAIL_ON, NO_GLOB
 from omnicfg.findings.settings import OFF
 from omnicfg.policy.file import ID
 from omnicfg.refusals import REFUSALS
@@ -20,7 +20,7 @@ Schema = dict[str, Any]
 def settings_schema() -> Schema:
     """The schema of a configuration; in ``pyproject.toml`` it is that of ``[tool.omnicfg]``."""
     text: Schema = {"type": "string", "minLength": 1}
-    files = _list_of(text) | {"description": "Globs, relative to this file's folder."}
+    files = _list_of(text | {"not": {"pattern": NO_GLOB}}) | {"description": "Globs, relative to this file's folder."}
     entry = _table({"files": files, "rules": _rules()}) | {"required": ["files", "rules"]}
     formats = "|".join(format_names())
     properties: Schema = {

@@ -31,6 +31,7 @@ NAMES: Final = ("omnicfg.toml", "pyproject.toml")
 FAIL_ON: Final = ("error", "warning")
 MAX_BYTES: Final = 1 << 20
 _TABLE: Final[Route] = ("tool", "omnicfg")
+NO_GLOB: Final = r"^[/!]|^[A-Za-z]:|[\\{}\[\]]"
 _SEVERITIES: Final = (*(severity.value for severity in Severity), OFF)
 _PLACE: Final = re.compile(r" \(at line (?P<line>\d+), column (?P<column>\d+)\)$")
 _KINDS: Final = {
@@ -168,6 +169,8 @@ class _Reader:
         for name in value:
             if name not in names:
                 hint = did_you_mean(name, names) or f"Keys: {', '.join(names)}."
+                if not route and not self.table and name == _TABLE[0]:
+                    hint = f"`[{'.'.join(map(str, _TABLE))}]` is for `pyproject.toml`; here its keys stand without it."
                 self.refuse((*route, name), f"{_named(route)} has no key `{name}`", hint, key=True)
         return {name: value[name] for name in value if name in names}
 
@@ -221,8 +224,13 @@ def _list_of(item: _Read) -> _Read:
     return read
 
 
-def _text_of(reader: _Reader, route: Route, value: Any) -> str:
-    return reader.text(route, value)
+def _glob(reader: _Reader, route: Route, value: Any) -> str:
+    """A glob that can mean a file: what other tools write in globs stands for itself here."""
+    text = reader.text(route, value)
+    if found := re.search(NO_GLOB, text):
+        hint = f"A glob is relative to the folder of `{reader.file.name}`, and has `*`, `?`, `**` and slashes."
+        reader.refuse(route, f"`{found[0]}` has no meaning in {_named(route)}", hint)
+    return text
 
 
 def _path(reader: _Reader, route: Route, value: Any) -> Path:
@@ -278,7 +286,7 @@ def _path_rules(reader: _Reader, route: Route, value: Any) -> tuple[PathRules, .
     return tuple(found)
 
 
-_PATH_RULES: Final[Mapping[str, _Read]] = {"files": _list_of(_text_of), "rules": _rules}
+_PATH_RULES: Final[Mapping[str, _Read]] = {"files": _list_of(_glob), "rules": _rules}
 # The key as it is written → the field of `Settings`, and what reads its value.
 _SETTINGS: Final[Mapping[str, tuple[str, _Read]]] = {
     "platforms": ("platforms", _list_of(_one_of(lambda: deploy_schema().platforms))),

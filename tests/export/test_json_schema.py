@@ -208,6 +208,7 @@ paths = [{files = ["old/**"], rules = {OC104 = "off"}}]
         ('rules = {OC999 = "off"}', False),
         ('rules = {OC101 = "fatal"}', False),
         ('paths = [{files = ["old/**"]}]', False),
+        ('paths = [{files = ["old/{a,b}.yaml"], rules = {OC104 = "off"}}]', False),
     ],
 )
 def test_settings_are_taken_as_the_configuration_takes_them(tmp_path: Path, text: str, is_taken: bool) -> None:

@@ -196,6 +196,34 @@ def test_values_of_the_wrong_kind(write: Write, text: str, line: int, message: s
     assert [one[1:4:2] for one in told()] == [(line, message)]
 
 
+@pytest.mark.parametrize(
+    ("glob", "sign"),
+    [
+        ("/old", "/"),
+        ("!old", "!"),
+        ("C:/old", "C:"),
+        ("old/{a,b}.yaml", "{"),
+        ("old/[ab].yaml", "["),
+        ("old\\\\a", "\\"),
+    ],
+)
+def test_globs_that_would_mean_nothing(write: Write, glob: str, sign: str) -> None:
+    write(f'[[paths]]\nfiles = ["a", "{glob}"]\nrules = {{OC101 = "off"}}\n')
+    ((_, line, column, message, hint),) = told()
+    assert (line, column, message) == (2, 15, f"`{sign}` has no meaning in an entry of `files`")
+    assert hint == "A glob is relative to the folder of `omnicfg.toml`, and has `*`, `?`, `**` and slashes."
+
+
+def test_the_table_of_the_other_file(write: Write) -> None:
+    write('[tool.omnicfg]\nengine = "bundled"\n')
+    assert [one[3:] for one in told()] == [
+        (
+            "the configuration has no key `tool`",
+            "`[tool.omnicfg]` is for `pyproject.toml`; here its keys stand without it.",
+        )
+    ]
+
+
 def test_what_is_no_toml(write: Write) -> None:
     write('a = 1\nengine = "bundled\n')
     ((path, line, column, message, _),) = told()
