@@ -270,7 +270,7 @@ def _portable(value: Any) -> Any:
 def _place(policy: Policy, plan: Plan, stage: StagePlan | None) -> Mark:
     """The first written setting that the expression names; else the stage, or the profile."""
     if stage is None:
-        nodes = (plan.deploy.get(name) for name in policy.expression.deploy_keys())
+        nodes = (plan.deploy.get(each.name) for each in policy.expression.deploy_settings())
     else:
         named = policy.expression.settings()
         nodes = (stage.tree.mapping(_PARTS[each.part]).get(each.name) for each in named)

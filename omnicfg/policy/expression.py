@@ -17,12 +17,13 @@ _LITERAL: Final = re.compile(
     r"""[rRbB]{0,2}(?:'''(?s:.*?)'''|\"\"\"(?s:.*?)\"\"\"|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")|//[^\n]*"""
 )
 _OVER_STAGES: Final = re.compile(r"\s*stages\s*\.\s*(?P<macro>exists|all)\s*\(\s*(?P<variable>[A-Za-z_]\w*)\s*,")
-_SETTING: Final = re.compile(r"\.\s*(?P<part>engine_args|effective|runtime|extras)\s*\.\s*(?P<name>[A-Za-z_]\w*)")
-_DEPLOY: Final = re.compile(r"(?<![.\w])deploy\s*\.\s*(?P<name>[A-Za-z_]\w*)")
+_NAME: Final = r"\s*\.\s*(?P<name>[A-Za-z_]\w*)\b(?!\s*\()"  # what brackets follow is a macro or a function
+_SETTING: Final = re.compile(rf"\.\s*(?P<part>engine_args|effective|runtime|extras){_NAME}")
+_DEPLOY: Final = re.compile(rf"(?<![.\w])(?P<part>deploy){_NAME}")
 
 
 class Setting(NamedTuple):
-    """A setting that an expression names: the part of the stage, the name, and where it begins in the text."""
+    """A setting that an expression names: the part of the stage or ``deploy``, its name, and where that begins."""
 
     part: str
     name: str
@@ -47,12 +48,11 @@ class Expression:
 
     def settings(self) -> Iterator[Setting]:
         """The engine args and other settings of stages that it names, in order."""
-        for found in _SETTING.finditer(self.code):
-            yield Setting(found["part"], found["name"], found.start("name"))
+        return map(_setting, _SETTING.finditer(self.code))
 
-    def deploy_keys(self) -> Iterator[str]:
+    def deploy_settings(self) -> Iterator[Setting]:
         """The settings of the profile as a whole that it names, in order."""
-        return (found["name"] for found in _DEPLOY.finditer(self.code))
+        return map(_setting, _DEPLOY.finditer(self.code))
 
     def body(self, macro: str) -> Body | None:
         """``PART`` of ``stages.exists(VARIABLE, PART)``, where the whole expression is that macro."""
@@ -93,6 +93,10 @@ class Expression:
                 found = self._source.find(character, position, end)
                 position = found + 1 if found >= 0 else position
         return _past_space(self._source, position) if before[-1:].isspace() else position
+
+
+def _setting(found: re.Match[str]) -> Setting:
+    return Setting(found["part"], found["name"], found.start("name"))
 
 
 def _closing(code: str, start: int) -> int | None:

@@ -12,9 +12,10 @@ from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.catalog.vllm_args import known_engine_args, vllm_versions
 from omnicfg.diagnostics import Diagnostic, Severity
 from omnicfg.errors import OmnicfgError, ResolveError
-from omnicfg.near import did_you_mean, near
+from omnicfg.near import did_you_mean
+from omnicfg.passes.deploy import RUNTIME_KEYS
 from omnicfg.passes.read import load_text, read_text
-from omnicfg.policy.expression import MAX_LENGTH, Expression
+from omnicfg.policy.expression import MAX_LENGTH, Expression, Setting
 from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Scalar, Sequence, plain
 
 ID: Final = r"(?!OC\d)[A-Z][A-Z0-9]*(?:[-_][A-Z0-9]+)*"
@@ -24,6 +25,7 @@ FILE_KEYS: Final = ("policies",)
 POLICY_KEYS: Final = ("id", "name", "message", "help", "severity", "platforms", "deny", "require", "examples")
 EXAMPLE_KEYS: Final = ("profile", "platform", "set")
 EXPECTED: Final = ("pass", "fail")
+RUNTIME: Final = ("process", *RUNTIME_KEYS, "requires_multimodal_data")  # all that a stage's `runtime` has
 _KINDS: Final = ("deny", "require")
 # What people write who know another language of policies.
 _ALIASES: Final = {"expr": "deny", "expression": "deny", "when": "deny", "if": "deny", "assert": "require"}
@@ -173,12 +175,10 @@ class _Reader:
         if len(node.value) > MAX_LENGTH:
             _refuse(node.mark, f"an expression of more than {MAX_LENGTH} characters", "Make several policies of it.")
         expression = Expression(node.value, node.mark, self.source)
-        known = known_names()
-        for setting in expression.settings():
-            hint = near(setting.name, known) if setting.part in ("engine_args", "effective") else None
-            if hint and setting.name not in known:
-                place = expression.place(setting.start, len(setting.name))
-                _refuse(place, f"no engine arg is called `{setting.name}`", f"Did you mean `{hint}`?")
+        for setting in (*expression.settings(), *expression.deploy_settings()):
+            wrong = _wrong_name(setting)
+            if wrong is not None:
+                _refuse(expression.place(setting.start, len(setting.name)), *wrong)
         return expression
 
     def _examples(self, entry: Mapping, platforms: tuple[str, ...]) -> Iterator[Example]:
@@ -206,6 +206,25 @@ class _Reader:
         given = {} if settings is None else {str(key): plain(value) for key, value in settings.items.items()}
         platform = _choice(node.get("platform"), platforms, _first(platforms))
         return Example(expected, _text(node, "profile"), platform, given, node.items["profile"].mark)
+
+
+def _wrong_name(setting: Setting) -> tuple[str, str] | None:
+    """What is wrong with the name of a setting, and what to do. `has` of such a name is false in every profile."""
+    part, name, _ = setting
+    if part == "extras":
+        return None
+    if part == "runtime":
+        where = f"An engine arg is `engine_args.{name}`." if name in known_names() else f"Names: {', '.join(RUNTIME)}."
+        return None if name in RUNTIME else (f"`runtime` has no `{name}`", did_you_mean(name, RUNTIME) or where)
+    if part == "deploy":
+        known = deploy_schema().deploy_fields
+        hint = did_you_mean(name, known) or "What a stage has is in `stages`; `omnicfg schema profile` lists these."
+        return None if name in known else (f"`deploy` has no `{name}`", hint)
+    if name in RUNTIME:
+        return f"`{name}` is no engine arg", f"It is `runtime.{name}`."
+    # A model's own engine args may have any name, but hardly one that is nearly another's.
+    meant = None if name in known_names() else did_you_mean(name, known_names())
+    return None if meant is None else (f"no engine arg is called `{name}`", meant)
 
 
 def known_names() -> frozenset[str]:

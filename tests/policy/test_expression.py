@@ -22,7 +22,8 @@ def test_settings_are_named_in_their_order_and_not_in_strings_or_comments() -> N
         ("extras", "b"),
         ("effective", "c"),
     ]
-    assert list(expression("deploy.a == 'deploy.b' && x.deploy.c").deploy_keys()) == ["a"]
+    assert [each.name for each in expression("deploy.a == 'deploy.b' && x.deploy.c").deploy_settings()] == ["a"]
+    assert list(expression("stage.engine_args.exists(k, k == 'x') || deploy.size() > 3").settings()) == []
 
 
 @pytest.mark.parametrize(
