@@ -152,11 +152,11 @@
     const row = make("tr", each.kind);
     if (each.kind === "profile") profileLine(row, each);
     else if (each.kind === "block") {
-      const head = header(each.title, "rowgroup");
+      const head = header(make("span", "stay", each.title), "rowgroup");
       head.colSpan = shown.length + 1;
       row.append(head);
     } else if (each.kind === "about") {
-      const cell = make("td", "", each.note ?? findingLink(each.finding));
+      const cell = make("td", "", make("span", "stay", each.note ?? findingLink(each.finding)));
       cell.colSpan = shown.length + 1;
       row.append(cell);
     } else settingLine(row, each);
@@ -298,7 +298,7 @@
     const body = make("tbody", "", ...lines.slice(0, limit).map(line));
     if (lines.length > limit) body.append(rest());
     if (!lines.length) {
-      const cell = make("td", "", "Nothing fits.");
+      const cell = make("td", "", make("span", "stay", "Nothing fits."));
       cell.colSpan = shown.length + 1;
       body.append(make("tr", "about", cell));
     }
@@ -318,7 +318,7 @@
       last.replaceWith(...lines.slice(limit - PAGE, limit).map(line), ...(lines.length > limit ? [rest()] : []));
       move(grid.tBodies[0].rows[at]?.querySelector(".stop"));
     });
-    const cell = make("td", "", more);
+    const cell = make("td", "", make("span", "stay", more));
     cell.colSpan = shown.length + 1;
     return make("tr", "about rest", cell);
   }

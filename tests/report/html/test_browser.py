@@ -263,6 +263,44 @@ def test_header_and_first_column_stay_in_place(page: Browser) -> None:
     assert moved[2] > 0
 
 
+@pytest.mark.parametrize("width", [320, 375, 768])
+def test_on_a_small_screen_every_section_is_one_tap_away(page: Browser, width: int) -> None:
+    page.size(width, 700)
+    links = page.all("nav a")
+    assert [each.text for each in links] == ["What changes", "Findings", "Values", "Inheritance"]
+    for each in links:
+        each.click()
+        page.wait_for("document.querySelector(location.hash).getBoundingClientRect().top < innerHeight")
+        bar, head = page.script(
+            """
+            const heading = document.querySelector(location.hash).querySelector("h2");
+            return [document.querySelector(".bar"), heading].map((each) => each.getBoundingClientRect().toJSON());
+            """
+        )
+        assert bar["bottom"] <= head["top"] + 1
+        assert (bar["width"], page.script("return document.documentElement.scrollWidth")) == (width, width)
+
+
+def test_what_spans_columns_is_read_wherever_the_table_is_scrolled_to(page: Browser) -> None:
+    page.size(375, 700)
+    page.one("#expand").click()
+    lefts = page.script(
+        """
+        const scroll = document.querySelector(".scroll.grid");
+        scroll.scrollTo({left: 300, behavior: "instant"});
+        const left = (selector) => scroll.querySelector(selector).getBoundingClientRect().left;
+        const about = scroll.querySelector("tr.about .stay").getBoundingClientRect();
+        const box = scroll.getBoundingClientRect();
+        const edge = scroll.querySelector("tr.setting th").getBoundingClientRect();
+        return [left("tr.block .stay") - box.left, about.left - box.left, box.right - about.right,
+          left("td.value[colspan='5'] .face") - edge.right, scroll.scrollLeft];
+        """
+    )
+    assert min(lefts[:4]) >= 0
+    assert max(lefts[:4]) < 375
+    assert lefts[4] == 300
+
+
 def test_long_values_are_cut_and_told_whole(browser: Browser, tmp_path: Path) -> None:
     long, key = "v" * 300, "k" * 250
     (tmp_path / "long.yaml").write_text(
