@@ -198,7 +198,7 @@ def _check_ways(ways: Sequence[bool], flat: bool, base: str | None) -> None:
 
 
 def _is_old(path: Path) -> bool:
-    """Whether a file is of the old schema; one that cannot be read at all is for :func:`_migrated` to refuse."""
+    """Whether a file is of the old schema, or may be; what is wrong with it is for :func:`_migrated` to tell."""
     from omnicfg.migrate.old_file import is_old
     from omnicfg.passes.read import read_file
     from omnicfg.tree import Layer, LayerKind
@@ -206,7 +206,26 @@ def _is_old(path: Path) -> bool:
     try:
         return is_old(read_file(path, Layer(LayerKind.PROFILE, path.name)))
     except OmnicfgError:
+        return _names_the_old_schema(path)
+
+
+def _names_the_old_schema(path: Path) -> bool:
+    """Whether a file that cannot be read as one holds a word of the old schema: most YAML files are of other tools.
+
+    One that cannot be opened at all counts, since nothing is known of it.
+    """
+    from omnicfg.confine import may_read
+    from omnicfg.migrate.old_file import WORDS
+    from omnicfg.passes.read import MAX_BYTES
+
+    if not may_read(path) or not path.is_file():
         return True
+    try:
+        with path.open("rb") as stream:
+            text = stream.read(MAX_BYTES).replace(b"\0", b"").decode("utf-8", errors="ignore")  # of UTF-16 as well
+    except OSError:
+        return True
+    return any(word in text for word in WORDS)
 
 
 def _is_unread(error: OmnicfgError) -> bool:

@@ -13,6 +13,8 @@ from omnicfg.refusals import refuse
 from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Sequence, plain
 from omnicfg.wording import in_yaml
 
+# The keys by which an old file is known: one of the whole, and two of a stage of 0.18's ``pipeline.yaml``.
+WORDS: Final = ("stage_args", "model_stage", "engine_input_source")
 _STAGE_BLOCKS: Final = (
     "engine_args",
     "runtime",
@@ -108,11 +110,12 @@ class OldFile:
 
 def is_old(document: Mapping) -> bool:
     """Whether a file is written in the old schema, the one of 0.18's ``pipeline.yaml`` included."""
-    if "stage_args" in document.items:
+    whole, *of_stages = WORDS
+    if whole in document.items:
         return True
     stages = document.items.get("stages")
     entries = stages.mappings() if isinstance(stages, Sequence) else []
-    return any("model_stage" in entry.items or "engine_input_source" in entry.items for entry in entries)
+    return any(word in entry.items for entry in entries for word in of_stages)
 
 
 def _check_ids(stages: list[OldStage]) -> None:

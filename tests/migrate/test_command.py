@@ -44,6 +44,28 @@ def test_in_place_keeps_a_copy_under_a_free_name(run: Run, old: Path) -> None:
     assert run("resolve", old).code == 0
 
 
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"kind: Service\n---\nkind: Pod\n",
+        b"Bucket: !Ref Name\n",
+        b"name: {{ .Values.name }}\n",
+        b"- hosts: all\n",
+        b"name: M\xfcller\n",
+        b"a: 1\na: 2\n",
+        b"# a lock\n" + b"- a: 1\n" * 400_000,
+    ],
+    ids=["documents", "tags", "template", "list", "latin-1", "twice", "large"],
+)
+def test_check_passes_files_of_other_tools(run: Run, tmp_path: Path, raw: bytes) -> None:
+    path = tmp_path / "other.yaml"
+    path.write_bytes(raw)
+    result = run("migrate", "--check", path)
+    assert (result.code, result.out, result.err) == (0, "", "")
+    path.write_bytes(b"stage_args: []\n" + raw)
+    assert run("migrate", "--check", path).code != 0
+
+
 def test_check_writes_nothing_and_fails_only_on_losses(run: Run, old: Path, profile_file: WriteProfile) -> None:
     new = profile_file("pipeline: qwen3_tts\n", "new.yaml")
     assert run("migrate", "--check", old, new).code == 0
