@@ -67,7 +67,7 @@ def looks_like_profile(path: Path) -> bool:
         text = load_text(path, str(path))
     except OmnicfgError:
         text = _in_another_encoding(path)
-    if not _SIGN_LINE.search(text):
+    if not _SIGN_LINE.search(text) and not (_BRACE.match(text) and _SIGN_KEY.search(text)):
         return False
     try:
         document = read_text(text, Layer(LayerKind.PROFILE), str(path))
@@ -101,4 +101,8 @@ _SIGNS: Final[dict[str, Callable[[Node], bool]]] = {
     "duplex_session": lambda node: isinstance(node, Mapping),
     "async_chunk": lambda node: isinstance(node, Scalar),
 }
-_SIGN_LINE: Final = re.compile(rf"^(?:{'|'.join(_SIGNS)})[ \t]*:|^[ \t]*\{{", re.MULTILINE)
+_KEY: Final = rf"(?P<quote>[\"']?)(?:{'|'.join(_SIGNS)})(?P=quote)[ \t]*:"
+_SIGN_LINE: Final = re.compile(rf"^{_KEY}", re.MULTILINE)
+_SIGN_KEY: Final = re.compile(rf"(?<![\w.-]){_KEY}")
+# A document in braces, which stand nowhere but at its beginning, and are none of a template's: `{{`, `{%`, `{#`.
+_BRACE: Final = re.compile(r"(?:[ \t\r]*(?:[#%][^\n]*|---[ \t\r]*)?\n)*(?:---)?[ \t]*\{(?![{%#])")
