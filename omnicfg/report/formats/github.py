@@ -12,6 +12,7 @@ from typing import Final
 from omnicfg.diagnostics import Diagnostic, Severity
 from omnicfg.findings.review import Report
 from omnicfg.report.findings import Repository, told
+from omnicfg.report.terminal import one_line
 
 _COMMANDS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
@@ -24,8 +25,15 @@ def render(report: Report, colour: bool = False, width: int | None = None) -> st
 
 def _command(finding: Diagnostic, repository: Repository) -> str:
     properties = ",".join(f"{name}={_property(str(value))}" for name, value in _properties(finding, repository))
-    text = f"{told(finding)}\n{finding.url}"
+    text = f"{_elsewhere(finding, repository)}{told(finding)}\n{finding.url}"
     return f"::{_COMMANDS[finding.severity]} {properties}::{_data(text)}"
+
+
+def _elsewhere(finding: Diagnostic, repository: Repository) -> str:
+    """The place of what has no file that GitHub could mark: one outside of the repository, or an option."""
+    if not finding.path or repository.path(finding.path) is not None:
+        return ""
+    return f"{one_line(finding.path)}{f':{finding.line}:{finding.column}' if finding.line else ''}: "
 
 
 def _properties(finding: Diagnostic, repository: Repository) -> Iterator[tuple[str, object]]:

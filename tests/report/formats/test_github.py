@@ -47,6 +47,14 @@ def test_what_has_no_place_in_a_file() -> None:
     assert line(replace(FOUND, path="--set x=1")).startswith("::error title=")
 
 
+def test_what_github_cannot_mark_says_where_it_is() -> None:
+    assert line(replace(FOUND, path="../base.yaml")) == (
+        f"::error title=OC101 unknown-key::../base.yaml:3:5: no `x`%0ARemove it.%0A{FOUND.url}"
+    )
+    assert "::--set x=1\\n::error:::3:5: no `x`" in line(replace(FOUND, path="--set x=1\n::error::"))
+    assert "::no `x`" in line(replace(FOUND, path="", line=0, column=0))
+
+
 def test_nothing_that_a_file_quotes_ends_a_command_or_begins_one() -> None:
     found = replace(FOUND, path="a,b:c%.yaml", message="100% of\n::error::it\r\n", name="unknown-key")
     assert line(found).startswith("::error file=a%2Cb%3Ac%25.yaml,line=3,")
