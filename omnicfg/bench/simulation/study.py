@@ -42,6 +42,8 @@ class Study:
     figures: Figures
     runs: tuple[Run, ...]
     ttft_ms: int
+    left_out: bool
+    """Whether there are clusters that were not simulated, as a smaller cache was never short of anything."""
 
     @property
     def chosen(self) -> Run | None:
@@ -68,16 +70,18 @@ def study(
     sizes = cache_tokens or _sizes(traffic, figures)
     runs: list[Run] = []
     enough: set[tuple[int, str]] = set()
+    left_out = False
     for size in sorted(sizes):
         clusters = [(count, name) for count in replicas for name in (by if count > 1 else (ONE,))]
         for count, name in clusters:
             if (count, name) in enough:
+                left_out = True
                 continue
             outcome = simulate(traffic, count, name, figures.with_cache(size), figures.speed)
             runs.append(Run(count, name, size, outcome.to_dict()))
             if outcome.roomy:
                 enough.add((count, name))
-    return Study(traffic, figures, tuple(runs), ttft_ms)
+    return Study(traffic, figures, tuple(runs), ttft_ms, left_out)
 
 
 def _sizes(traffic: Traffic, figures: Figures) -> list[int]:

@@ -81,7 +81,7 @@ def _about(study: Study, told: Mapping[str, Any]) -> Iterator[str]:
         f"{figures['cache_tokens']:,} tokens of cache in blocks of {figures['block_tokens']}"
     )
     errors = [fit.error for fit in study.figures.fits]
-    if any(not run.outcome["evicted_blocks"] for run in study.runs):
+    if study.left_out:
         yield "a cluster is left out with caches larger than those that it never was short of"
     yield (
         f"rates that are simulated so are off by {change(1 + min(errors))} to {change(1 + max(errors))} "

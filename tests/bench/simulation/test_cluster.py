@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -85,6 +86,12 @@ def test_one_prefix_for_all_is_no_work_for_a_router_that_knows_no_load() -> None
     assert told["least-loaded"].seconds == told["round-robin"].seconds
 
 
+def test_a_cache_beyond_all_measure_takes_no_memory_and_changes_nothing() -> None:
+    calls = [Call(0.1 * number, (Part(60, f"p{number % 3}"), Part(25)), 9) for number in range(30)]
+    outcomes = [sent(*calls, limits=replace(LIMITS, blocks=blocks)).to_dict() for blocks in (100_000, 1 << 40)]
+    assert outcomes[0] == outcomes[1]
+
+
 def test_a_request_that_never_fits_is_refused() -> None:
     with pytest.raises(UsageError, match="a request takes 10001 tokens, and the cache has room for 10000"):
         sent(Call(0.0, (Part(10_000),), 1))
@@ -110,3 +117,8 @@ def test_figures_of_an_outcome() -> None:
         0.134,
         [1],
     )
+
+
+def test_a_median_of_an_even_number_lies_in_the_middle() -> None:
+    calls = [Call(10.0 * number, (Part(tokens),), 1) for number, tokens in enumerate((10, 20, 40, 80))]
+    assert sent(*calls).to_dict()["ttft_ms"]["median"] == pytest.approx(40)

@@ -127,6 +127,13 @@ def test_a_study_for_people(folder: str, capsys: pytest.CaptureFixture[str]) -> 
     assert "| replicas | routing | cache (tokens) |" in capsys.readouterr().out
 
 
+def test_clusters_are_told_to_be_left_out_where_some_are(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["bench", "simulate", folder, "--trace", "chat", "--arm", "on", "--replicas", "1", "--cache-tokens"]
+    for sizes, left_out in (("64000", False), ("4000,64000", False), ("32000,64000", True)):
+        assert run([*words, sizes]) == 0
+        assert ("a cluster is left out" in capsys.readouterr().out) == left_out
+
+
 def test_a_goal_that_nothing_reaches(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["bench", "simulate", folder, *WORDS, "--ttft-ms", "1"]) == 1
     assert "None of these has 99% of first tokens within 1 ms. The quickest: " in capsys.readouterr().out
