@@ -20,6 +20,7 @@ from omnicfg.catalog.paths import profiles_dir
 from omnicfg.diagnostics import Diagnostic
 from omnicfg.errors import OmnicfgError, UsageError
 from omnicfg.near import did_you_mean
+from omnicfg.wording import is_number
 
 WARM: Final = "warm"
 """The load that warms a server up; it is never reported."""
@@ -30,7 +31,8 @@ _SIZES_PREFIX: Final = 16
 QUICK: Final = "quick"
 ANSWERS: Final = ("text", "speech")
 MAX_TOKENS: Final = 10_000_000
-_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,63}")
+_DIGITS: Final = len(str(MAX_TOKENS))
+_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
 _SAME_PROMPTS: Final = "so what it sends is in the prefix cache when this one begins"
 _SEEDS: Final = "Give every load a seed of its own: all loads of an arm meet one server."
 _REQUIRED: Final = (
@@ -63,6 +65,11 @@ class Load:
     concurrency: int
     prompts: int
     seed: int
+
+    @property
+    def shortest(self) -> int:
+        """Tokens of the shortest prompt."""
+        return self.shared_prefix_tokens + math.floor(self.own_tokens_mean * (1 - self.range_ratio))
 
     @property
     def longest(self) -> int:
@@ -111,8 +118,10 @@ def read_loads(path: Path) -> tuple[Load, ...]:
         loads.append(load)
     if problems:
         raise OmnicfgError(problems)
-    if not loads:
-        raise UsageError(f"`{path}` holds no load", "Every line below the header is one.")
+    if all(load.name == WARM for load in loads):
+        raise UsageError(
+            f"`{path}` holds no load", f"Every line below the header is one; `{WARM}` only warms servers up."
+        )
     return tuple(loads)
 
 
@@ -146,7 +155,8 @@ def warm_up(table: Sequence[Load], measured: Sequence[Load]) -> tuple[Load, ...]
     # A prompt is a run of ids, and of a small vocabulary two may be the same run; what such a prefix begins is none.
     prefix = min(_SIZES_PREFIX, longest // 4)
     mean = max(1, min(_SIZES_MEAN, (longest - prefix) // 2))
-    return Load(WARM, prefix, mean, 1, _SIZES_RATIO, 1, ANSWERS[0], 1, _SIZES, own.seed), own
+    ratio = _SIZES_RATIO if prefix else 0.0
+    return Load(WARM, prefix, mean, 1, ratio, 1, ANSWERS[0], 1, _SIZES, own.seed), own
 
 
 def _load(row: Row) -> Load:
@@ -189,13 +199,17 @@ def _contradictions(row: Row, load: Load) -> Iterator[Diagnostic]:
             f"{load.prompts} prompts do not share out evenly among {load.prefixes} prefixes",
             f"{load.prompts - load.prompts % load.prefixes} do.",
         )
+    if load.shortest < 1:
+        yield row["range_ratio"].error(
+            "a prompt could come without a token", "Vary less, or give every prompt more tokens of its own."
+        )
     if load.prefixes > 1 and load.range_ratio:
         yield row["range_ratio"].error("lengths vary only where there is one prefix", "Let it be 0.")
 
 
 def _count(row: Row, name: str, least: int) -> int:
     def convert(text: str) -> int:
-        value = int(text)
+        value = int(text) if is_number(text, _DIGITS) else -1
         if not least <= value <= MAX_TOKENS:
             raise ValueError
         return value

@@ -89,10 +89,30 @@ def test_every_wrong_value_is_told_with_its_place(tmp_path: Path) -> None:
         ("A,9,20,5,2,8,1,nan", ",range_ratio", (2, 16), "`nan` is not a number from 0 up to 1"),
         ("A,9,20,5,2,8,1,song", ",answer", (2, 16), "`song` is not one of text, speech"),
         ('"A', "", (2, 1), "1 values in a table of 7 columns"),
+        ("A,0,1_000,5,2,8,1", "", (2, 5), "`1_000` is not a whole number from 1 to 10000000"),
+        ("A,0,\u0663,5,2,8,1", "", (2, 5), "`\u0663` is not a whole number from 1 to 10000000"),
+        ("A,0,-3,5,2,8,1", "", (2, 5), "`-3` is not a whole number from 1 to 10000000"),
+        ("A\u00e4,0,20,5,2,8,1", "", (2, 1), "`A\u00e4` is not a name (letters, digits, `_`, `.`, `-`)"),
+        ("A,0,2,5,2,8,1,0.6", ",range_ratio", (2, 15), "a prompt could come without a token"),
     ],
 )
 def test_what_is_wrong_in_a_row(tmp_path: Path, line: str, extra: str, place: tuple[int, int], message: str) -> None:
     assert problems(table(tmp_path, line, header=HEADER + extra)) == [(*place, message)]
+
+
+def test_a_prompt_of_a_prefix_alone_is_one(tmp_path: Path) -> None:
+    [load] = read_loads(table(tmp_path, "A,1,1,5,2,8,1,0.9", header=HEADER + ",range_ratio"))
+    assert load.shortest == 1
+
+
+def test_a_table_with_nothing_to_measure_holds_no_load(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds no load"):
+        read_loads(table(tmp_path, "warm,0,20,5,2,8,1"))
+
+
+def test_a_warm_up_for_the_shortest_load_has_no_empty_prompt(tmp_path: Path) -> None:
+    loads = read_loads(table(tmp_path, "A,0,1,1,1,4,1"))
+    assert all(load.shortest >= 1 for load in warm_up(loads, loads))
 
 
 def test_a_column_that_is_misspelt_missing_or_there_twice(tmp_path: Path) -> None:

@@ -23,11 +23,13 @@ from omnicfg.catalog.paths import profiles_dir
 from omnicfg.diagnostics import Diagnostic
 from omnicfg.errors import OmnicfgError, ServeError, UsageError
 from omnicfg.near import did_you_mean
+from omnicfg.wording import is_number
 
 MAX_ROWS: Final = 200_000
+_DIGITS: Final = len(str(MAX_TOKENS))
 COLUMNS: Final = ("arrival_s", "prompt", "output_tokens")
 _ANSWER: Final = "answer"
-_PART: Final = re.compile(r"(?:([A-Za-z0-9][\w./-]{0,63}):)?([0-9]{1,8})")
+_PART: Final = re.compile(r"(?:([A-Za-z0-9][\w./-]{0,63}):)?([0-9]{1,8})", re.ASCII)
 _FORM: Final = "Parts with blanks between them: `handbook:3000 120` is 3,000 shared tokens and 120 of its own."
 _ANY: Final = Vocabulary(2)
 """Lengths and order are drawn before the tokens, and do not depend on how many there are to draw from."""
@@ -111,7 +113,7 @@ def _seconds(text: str) -> float:
 
 
 def _count(text: str) -> int:
-    value = int(text)
+    value = int(text) if is_number(text, _DIGITS) else 0
     if not 1 <= value <= MAX_TOKENS:
         raise ValueError
     return value
