@@ -35,7 +35,7 @@ def task(tmp_path: Path, load: Load = LOAD, key: str | None = None) -> Task:
 
 
 def options(tmp_path: Path, load: Load = LOAD, key: str | None = None) -> dict[str, str]:
-    words = vllm_bench.command(task(tmp_path, load, key))
+    words = vllm_bench.command(task(tmp_path, load, key), tmp_path)
     return {word: words[place + 1] for place, word in enumerate(words[:-1]) if word.startswith("--")}
 
 
@@ -67,11 +67,11 @@ def runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 import pathlib, sys
 text = {result and json.dumps(result)!r}
 if text is not None:
-    pathlib.Path({str(tmp_path)!r}, "vllm-bench.json").write_text(text)
+    pathlib.Path(sys.argv[1], "vllm-bench.json").write_text(text)
 print("no tokenizer", file=sys.stderr)
 sys.exit({status})
 """
-        monkeypatch.setattr(vllm_bench, "command", lambda _: [sys.executable, "-c", program])
+        monkeypatch.setattr(vllm_bench, "command", lambda _, folder: [sys.executable, "-c", program, str(folder)])
         monkeypatch.setattr(vllm_bench, "installed_vllm", lambda: Vllm("0.32.0", cpu=True))
 
     return install
@@ -83,6 +83,29 @@ def test_its_result_is_read(runs: Any, tmp_path: Path) -> None:
     assert (told["requests"], told["errors"], told["requests_per_second"], told["seconds"]) == (24, 1, 11.5, 2.0)
     assert told["ttft_ms"] == {"mean": 4.0, "median": 4.0, "p99": 4.0}
     assert list(tmp_path.iterdir()) == []
+
+
+def test_calls_that_share_a_folder_do_not_take_each_others_results(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folders: list[Path] = []
+
+    def command(_: Task, folder: Path) -> list[str]:
+        folders.append(folder)
+        if len(folders) == 1:  # while it runs, another call begins and ends
+            vllm_bench.drive(task(tmp_path))
+        text = json.dumps({**RESULT, "completed": len(folders)})
+        return [
+            sys.executable,
+            "-c",
+            f"import pathlib; pathlib.Path({str(folder)!r}, 'vllm-bench.json').write_text({text!r})",
+        ]
+
+    monkeypatch.setattr(vllm_bench, "command", command)
+    monkeypatch.setattr(vllm_bench, "installed_vllm", lambda: Vllm("0.32.0", cpu=True))
+    vllm_bench.drive(task(tmp_path))
+    assert len(set(folders)) == 2
+    assert {folder.parent for folder in folders} == {tmp_path}
 
 
 @pytest.mark.parametrize(("result", "status"), [(None, 0), (RESULT, 1), (None, 2)])

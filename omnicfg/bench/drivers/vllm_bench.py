@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from omnicfg.bench.drivers import Task
@@ -32,21 +34,24 @@ def drive(task: Task) -> dict[str, Any]:
     """Runs the client to its end and reads what it wrote."""
     if installed_vllm() is None:
         raise ServeError("`--driver vllm-bench` needs vLLM in this environment", "Use `--driver own`.")
-    result = task.scratch / _RESULT
-    result.unlink(missing_ok=True)
-    with child(command(task), grace_s=0, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as client:
-        out, err = client.communicate(timeout=_TIMEOUT_S)
-    if client.returncode or not result.is_file():
-        said = (err or out).decode(errors="replace")
-        raise ServeError(f"`vllm bench serve` ended with {client.returncode}:\n{said[-_SHOWN:]}")
-    told = json.loads(result.read_text())
-    result.unlink()
+    with TemporaryDirectory(dir=task.scratch) as own:  # another call may measure into the same folder
+        told = _ran(command(task, Path(own)), Path(own) / _RESULT)
     task.done(task.load.prompts)
     return _read(told)
 
 
-def command(task: Task) -> list[str]:
-    """The whole command line."""
+def _ran(words: list[str], result: Path) -> dict[str, Any]:
+    with child(words, grace_s=0, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as client:
+        out, err = client.communicate(timeout=_TIMEOUT_S)
+    if client.returncode or not result.is_file():
+        said = (err or out).decode(errors="replace")
+        raise ServeError(f"`vllm bench serve` ended with {client.returncode}:\n{said[-_SHOWN:]}")
+    told: dict[str, Any] = json.loads(result.read_text())
+    return told
+
+
+def command(task: Task, folder: Path) -> list[str]:
+    """The whole command line; the result goes to ``folder``."""
     load = task.load
     return [
         *(sys.executable, "-P", "-c", _CLIENT),
@@ -55,7 +60,7 @@ def command(task: Task) -> list[str]:
         *("--num-prompts", str(load.prompts), "--max-concurrency", str(load.concurrency), "--seed", str(load.seed)),
         *("--ignore-eos", "--temperature", "0", "--disable-tqdm", "--ready-check-timeout-sec", "0"),
         *("--percentile-metrics", "ttft,tpot,e2el", "--save-result"),
-        *("--result-dir", str(task.scratch), "--result-filename", _RESULT),
+        *("--result-dir", str(folder), "--result-filename", _RESULT),
         *(word for name, value in task.server.watch.headers.items() for word in ("--header", f"{name}={value}")),
         *(["--extra-body", json.dumps({"kv_transfer_params": request_flag()})] if task.rows else []),
         *_dataset(load),
