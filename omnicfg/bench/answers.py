@@ -86,8 +86,7 @@ def in_text(server: Server, question: Question, rows: Rows | None) -> Answer:
 
 def in_speech(server: Server, question: Question, seed: int | None) -> Answer:
     """Asks for an answer in speech; the text of the question is the server's own spelling of the prompt."""
-    body = {"model": server.model, "tokens": question.prompt.tokens}
-    text = server.watch.post("/detokenize", body)["prompt"]
+    text = server.watch.spelled(server.model, question.prompt.tokens)
     asked: dict[str, Any] = {
         "model": server.model,
         "messages": [{"role": "user", "content": text}],

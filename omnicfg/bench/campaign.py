@@ -53,6 +53,8 @@ class Campaign:
     api_key: str | None = None
     seconds: float | None = None
     forecast: Forecast = field(default_factory=Forecast)
+    kept: int = 0
+    """How many measurements this call has added."""
     _began: float = field(default_factory=time.monotonic)
 
     def run(self) -> bool:
@@ -67,6 +69,8 @@ class Campaign:
 
     def _learn(self) -> None:
         """What earlier calls took tells how long the rest will take."""
+        if all(subject.url is not None for subject in self.subjects):
+            self.forecast.started(0.0)
         loads = {load.name: load for load in self.loads}
         for one in self.store.measurements():
             if one["load"] in loads:
@@ -102,6 +106,7 @@ class Campaign:
                     return False
                 measurement = self._one(session, load, server)
                 self.store.keep(measurement)
+                self.kept += 1
                 self.forecast.measured(load, measurement["seconds"])
                 left = self.forecast.left([one.loads for one in self._sessions()]) - self.forecast.start
                 self.progress.measured(measurement, duration(max(left, 0)))
@@ -113,7 +118,9 @@ class Campaign:
         subject = session.subject
         if subject.url is not None:
             watch = Watch(subject.url, self.api_key)
-            yield Server(watch, watch.model())
+            server = Server(watch, watch.model())
+            watch.counters()  # a server without any is refused before it is warmed up
+            yield server
             return
         request = subject.request_on(free_port(HOST))
         launch = subject.launch(request, this_machine(), self._speaks(subject))
@@ -153,8 +160,7 @@ class Campaign:
         payloads = server.consumer.counts() if server.consumer else {}
         where = f"{self._where(session)}: {load.name}"
         told = self._drive(load, server, lambda done: self.progress.status(f"{where} {done}/{load.prompts}"))
-        after = server.watch.counters()
-        counted = {name: after.get(name, 0.0) - before.get(name, 0.0) for name in (QUERIES, HITS, PREEMPTIONS)}
+        counted = server.watch.moved(before, (QUERIES, HITS, PREEMPTIONS))
         queries = counted[QUERIES]
         return {
             "round": session.round,
@@ -162,11 +168,11 @@ class Campaign:
             "load": load.name,
             "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             **told,
-            "queried_tokens": int(queries),
-            "hit_tokens": int(counted[HITS]),
+            "queried_tokens": queries,
+            "hit_tokens": counted[HITS],
             "hit_rate": round(counted[HITS] / queries, 5) if queries else None,
             "payloads": server.consumer.since(payloads, told["completed"]) if server.consumer else None,
-            "preemptions": int(counted[PREEMPTIONS]),
+            "preemptions": counted[PREEMPTIONS],
             "resident_gib": None if server.session is None else resident(server.session),
             "cache_tokens": server.watch.cache_tokens(server.log),
             "block_tokens": server.watch.block_tokens(),

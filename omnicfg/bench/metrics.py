@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import http.client
 import json
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from omnicfg.errors import ServeError
+from omnicfg.secrets import without_passwords
 from omnicfg.serve.processes import session_members
 
 QUERIES: Final = "vllm:prefix_cache_queries_total"
@@ -20,6 +22,13 @@ _SAMPLE: Final = re.compile(r"^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)", re.MULTIL
 _STAGE_0: Final = re.compile(r"VLLM::(EngineCore|Worker|StageEngineCoreProc_stage0_)")
 _LATER: Final = re.compile(r'(?:^|,)stage="[^0]')
 """A sample of a later stage: vLLM-Omni labels them all, in the order of the pipeline."""
+_SHOWN: Final = 200
+_METRICS, _SPELL = "/metrics", "/detokenize"
+_WHY: Final = {
+    _METRICS: "Hits are the difference of vLLM's counters there: measure a server that has them.",
+    _SPELL: "Prompts that are to be spoken about are spelled by the server, as vLLM does.",
+}
+"""Why a path is asked at all: not every server that speaks OpenAI's protocol has it."""
 _CACHE: Final = "vllm:cache_config_info"
 _LOGGED: Final = re.compile(
     r"^(?!.*(?:StageEngineCoreProc_stage[1-9]|\(MainProcess pid=)).*KV cache size: ([\d,]+) tokens", re.MULTILINE
@@ -32,6 +41,7 @@ class Watch:
 
     def __init__(self, url: str, key: str | None = None) -> None:
         self.url = url
+        self._shown = without_passwords(url)
         self.headers = {"Authorization": f"Bearer {key}"} if key else {}
 
     def get(self, path: str) -> str:
@@ -40,7 +50,18 @@ class Watch:
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
         """The JSON that a POST is answered by. Raises :class:`ServeError`."""
-        return json.loads(self._asked("POST", path, json.dumps(body)))
+        text = self._asked("POST", path, json.dumps(body))
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            raise ServeError(f"{self._shown}{path} answers no JSON: {text[:_SHOWN]}") from None
+
+    def spelled(self, model: str, tokens: Sequence[int]) -> str:
+        """Token ids as the server's tokenizer spells them. Raises :class:`ServeError`."""
+        told = self.post(_SPELL, {"model": model, "tokens": tokens})
+        if not isinstance(told, dict) or not isinstance(told.get("prompt"), str):
+            raise ServeError(f"{self._shown}{_SPELL} answers no text: {str(told)[:_SHOWN]}", _WHY[_SPELL])
+        return str(told["prompt"])
 
     def model(self) -> str:
         """The first model that the server offers."""
@@ -48,17 +69,29 @@ class Watch:
             return str(json.loads(self.get("/v1/models"))["data"][0]["id"])
         except (ValueError, LookupError, TypeError):
             raise ServeError(
-                f"{self.url}/v1/models names no model", "`--url` takes an OpenAI server's address."
+                f"{self._shown}/v1/models names no model", "`--url` takes an OpenAI server's address."
             ) from None
 
     def counters(self) -> dict[str, float]:
         """Every sample of the first stage, summed over its labels."""
         counters: dict[str, float] = {}
-        for name, labels, value in _SAMPLE.findall(self.get("/metrics")):
+        for name, labels, value in _SAMPLE.findall(self.get(_METRICS)):
             if _LATER.search(labels):
                 continue
-            counters[name] = counters.get(name, 0.0) + float(value)
+            counters[name] = counters.get(name, 0.0) + _number(value)
         return counters
+
+    def moved(self, before: Mapping[str, float], names: Iterable[str]) -> dict[str, int]:
+        """By how much counters went up since. Raises :class:`ServeError` where that is not known."""
+        now = self.counters()
+        counted = {name: now.get(name, 0.0) - before.get(name, 0.0) for name in names}
+        for name, value in counted.items():
+            if not 0 <= value < math.inf:
+                raise ServeError(
+                    f"{self._shown}{_METRICS}: {name} went from {before.get(name, 0.0):g} to {now.get(name, 0.0):g}",
+                    "A counter only goes up: was the server started anew under the load?",
+                )
+        return {name: int(value) for name, value in counted.items()}
 
     def cache_tokens(self, log: Path | None) -> int | None:
         """Tokens that fit into the KV cache: what vLLM logged, or its blocks; ``None`` where neither is told."""
@@ -74,7 +107,7 @@ class Watch:
 
     def _cache(self) -> dict[str, int]:
         """What the server tells of its KV cache, as far as it is numbers."""
-        for name, labels, _ in _SAMPLE.findall(self.get("/metrics")):
+        for name, labels, _ in _SAMPLE.findall(self.get(_METRICS)):
             if name == _CACHE and not _LATER.search(labels):
                 return {label: int(value) for label, value in re.findall(r'(\w+)="(\d+)"', labels)}
         return {}
@@ -89,15 +122,23 @@ class Watch:
             answer = connection.getresponse()
             text = answer.read().decode(errors="replace")
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise ServeError(f"{self.url}{path} does not answer: {_reason(error)}") from None
+            raise ServeError(f"{self._shown}{path} does not answer: {_reason(error)}") from None
         finally:
             connection.close()
         if answer.status != http.HTTPStatus.OK:
-            raise ServeError(f"{self.url}{path} answers {answer.status}: {text[:200]}")
+            raise ServeError(f"{self._shown}{path} answers {answer.status}: {text[:_SHOWN]}", _WHY.get(path))
         return text
 
     def _headers(self, body: str | None) -> dict[str, str]:
         return self.headers if body is None else {**self.headers, "Content-Type": "application/json"}
+
+
+def _number(value: str) -> float:
+    """A sample's value; what is none can be told apart by not being one."""
+    try:
+        return float(value)
+    except ValueError:
+        return math.nan
 
 
 def _reason(error: Exception) -> str:

@@ -12,12 +12,14 @@ _SAMPLES: Final = 3
 
 @dataclass(slots=True)
 class Answered:
-    """One request. Times are seconds on one clock; ``tokens`` are those of the text; ``error`` says what went wrong."""
+    """One request. Times are seconds on one clock; ``tokens`` are those of the text, ``None`` where the server does
+    not tell; ``error`` says what went wrong.
+    """
 
     sent: float
     first: float | None = None
     last: float | None = None
-    tokens: int = 0
+    tokens: int | None = None
     first_audio: float | None = None
     last_audio: float | None = None
     audio_seconds: float = 0.0
@@ -31,7 +33,7 @@ class Answered:
     @property
     def tpot(self) -> float | None:
         """Seconds a token after the first one, as ``vllm bench serve`` counts them."""
-        if self.first is None or self.last is None or self.tokens < 2:
+        if self.first is None or self.last is None or self.tokens is None or self.tokens < 2:
             return None
         return (self.last - self.first) / (self.tokens - 1)
 
@@ -57,7 +59,7 @@ def summary(answers: Sequence[Answered], seconds: float) -> dict[str, Any]:
         "error_samples": sorted(set(errors))[:_SAMPLES],
         "seconds": round(seconds, 3),
         "requests_per_second": round(len(good) / seconds, 4) if seconds > 0 else 0.0,
-        "output_tokens": sum(answer.tokens for answer in good),
+        "output_tokens": sum(answer.tokens or 0 for answer in good),
         "ttft_ms": spread([answer.ttft for answer in good]),
         "tpot_ms": spread([answer.tpot for answer in good]),
         "ttfp_ms": spread([answer.ttfp for answer in good]),

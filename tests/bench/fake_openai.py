@@ -3,8 +3,11 @@
 ``fake_openai.py PORT [BEHAVIOUR...]``. It answers with as many tokens as are asked for, at once; prompt tokens count as
 queries and those of a prompt's known beginning as hits. Behaviours: ``off`` (no cache), ``short`` (one token too few),
 ``refuses`` (every third request), ``dies`` (at the tenth request), ``breaks-off`` (in the middle of every answer),
-``never-ready``, ``dies-early``, ``errs`` (in the last token of an answer that is not streamed), ``omni`` (labels its
-samples by stage, as vLLM-Omni does, and counts for a later stage too).
+``no-usage``, ``never-ready``, ``dies-early``, ``errs`` (in what is not streamed), ``omni`` (labels its
+samples by stage, as vLLM-Omni does, and counts for a later stage too), ``counters-fall`` (after six requests),
+``counts-nan``, ``counts-words`` and ``counts-nothing`` (no numbers, or no counters at all), ``spells-nothing`` (no text
+of a prompt), ``crlf``, ``named`` and ``pings`` (other forms of server-sent events), ``no-end`` (no line behind the last
+one), and ``says:JSON`` (that as the first event).
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from collections.abc import Iterator
 from typing import Any
 
 BLOCK = 16
+FALLS_AFTER = 6
 METRICS = """\
 vllm:prefix_cache_queries_total{{engine="0"}} {queries}.0
 vllm:prefix_cache_hits_total{{engine="0"}} {hits}.0
@@ -77,16 +81,26 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._send(200, json.dumps({"data": [{"id": "fake"}]}).encode())
         elif self.path != "/metrics":
             self._send(404, b"there is nothing")
+        elif "counts-nothing" in self.server.behaviours:
+            self._send(404, b"no counters")
         else:
             told = OMNI if "omni" in self.server.behaviours else METRICS
+            if "counters-fall" in self.server.behaviours and len(self.server.asked) > FALLS_AFTER:
+                self.server.queries = self.server.hits = 0
+            for behaviour, value in (("counts-nan", "NaN"), ("counts-words", "many")):
+                if behaviour in self.server.behaviours:
+                    told = told.replace("{queries}.0", value)
             known = {"queries": self.server.queries, "hits": self.server.hits, "later": 7 * self.server.queries}
             self._send(200, told.format(**known).encode())
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         server = self.server
-        if self.path == "/detokenize":
+        if self.path == "/detokenize" and "spells-nothing" in server.behaviours:
+            self._send(200, b"<html>")
+        elif self.path == "/detokenize":
             self._send(200, json.dumps({"prompt": " ".join(map(str, body["tokens"]))}).encode())
+        if self.path == "/detokenize":
             return
         with server.lock:
             server.asked.append(body)
@@ -115,7 +129,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def _stream(self, events: list[dict[str, Any]]) -> None:
-        whole = b"".join(f"data: {json.dumps(event)}\n\n".encode() for event in events) + b"data: [DONE]\n\n"
+        behaviours = self.server.behaviours
+        said = [one.removeprefix("says:") for one in behaviours if one.startswith("says:")]
+        form = "event: part\ndata: {}\n\n" if "named" in behaviours else "data: {}\n\n"
+        text = "".join(form.format(one) for one in [*said, *map(json.dumps, events), "[DONE]"])
+        text = f": ping\n\n{text}" if "pings" in behaviours else text
+        text = text.replace("data: [DONE]", "").rstrip() if "no-end" in behaviours else text
+        whole = (text.replace("\n", "\r\n") if "crlf" in behaviours else text).encode()
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Content-Length", str(len(whole)))
@@ -141,7 +161,7 @@ def _events(body: dict[str, Any], behaviours: frozenset[str]) -> Iterator[dict[s
     if chat:
         yield {"choices": [{"delta": {"audio": {"id": "1", "data": "AAAA"}}}]}
         usage = {"completion_tokens": count + 50, "completion_tokens_details": {"text_tokens": count}}
-    yield {"choices": [], "usage": usage}
+    yield {"choices": [], **({} if "no-usage" in behaviours else {"usage": usage})}
 
 
 def _whole(body: dict[str, Any], behaviours: frozenset[str]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from omnicfg.bench.loads import Load
 from omnicfg.bench.metrics import Watch
 from omnicfg.bench.prompts import Vocabulary, prompts_of
 from omnicfg.bench.server import Server
+from omnicfg.errors import ServeError
 from tests.bench.fake_openai import FakeOpenAI
 
 pytest.importorskip("aiohttp")
@@ -79,6 +80,17 @@ def test_speech_is_asked_for_as_a_chat_and_its_first_packet_is_timed() -> None:
         ("short", 12, "4 tokens came of 5"),
         ("refuses", 4, '503: {"error": "too busy"}'),
         ("breaks-off", 12, "ClientPayloadError"),
+        ("no-usage", 12, "the answer ended without its `usage`"),
+        ('says:{"error": {"message": "no room"}}', 12, '{"message": "no room"}'),
+        *(
+            (f"says:{said}", 12, f"ValueError: what came is no part of an answer: {said}")
+            for said in (
+                *("{", "5", "[1]", '{"choices": 5}', '{"choices": [5]}', '{"choices": [{"delta": "a"}]}'),
+                *('{"choices": [{"delta": {"audio": [5]}}]}', '{"choices": [{"delta": {"audio": {"data": 5}}}]}'),
+                *('{"usage": 5}', '{"usage": {"completion_tokens": "many"}}', '{"usage": {"prompt_tokens": 3}}'),
+            )
+        ),
+        ("says:" + 9999 * "[", 12, "ValueError: what came is no part of an answer: [[["),
     ],
 )
 def test_errors_are_counted_and_do_not_count_as_requests(behaviour: str, errors: int, sample: str) -> None:
@@ -86,6 +98,18 @@ def test_errors_are_counted_and_do_not_count_as_requests(behaviour: str, errors:
         told, _ = driven(fake)
     assert (told["errors"], told["completed"]) == (errors, 12 - errors)
     assert told["error_samples"][0].startswith(sample)
+
+
+@pytest.mark.parametrize("form", ["crlf", "named", "pings", "no-end"])
+def test_every_form_of_server_sent_events_is_read(form: str) -> None:
+    with FakeOpenAI(behaviours=frozenset({form})) as fake:
+        told, _ = driven(fake)
+    assert (told["errors"], told["output_tokens"]) == (0, 60)
+
+
+def test_a_server_that_spells_no_prompts_is_told() -> None:
+    with FakeOpenAI(behaviours=frozenset({"spells-nothing"})) as fake, pytest.raises(ServeError, match="no JSON: <htm"):
+        driven(fake, replace(LOAD, answer="speech"))
 
 
 def test_a_server_that_is_gone_is_an_error_of_every_request() -> None:

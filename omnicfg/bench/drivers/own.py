@@ -39,7 +39,9 @@ def send(task: Task, prompts: list[Prompt]) -> dict[str, Any]:
     path, bodies = _bodies(task, prompts)
     answers, seconds = asyncio.run(_closed_loop(task, path, bodies))
     for answer, prompt in zip(answers, prompts, strict=True):
-        if answer.error is None and answer.tokens != prompt.output_tokens:
+        if answer.error is None and answer.tokens is None:
+            answer.error = "the answer ended without its `usage`, so how many tokens came is not known"
+        elif answer.error is None and answer.tokens != prompt.output_tokens:
             answer.error = f"{answer.tokens} tokens came of {prompt.output_tokens}"
         elif answer.error is None and task.load.answer == "speech" and answer.first_audio is None:
             answer.error = "no sound came"
@@ -71,8 +73,7 @@ def _bodies(task: Task, prompts: list[Prompt]) -> tuple[str, list[bytes]]:
 def _texts(task: Task, prompts: list[Prompt]) -> Iterator[str]:
     """The prompts as the server's tokenizer spells them: a chat takes no token ids."""
     for prompt in prompts:
-        body = {"model": task.server.model, "tokens": prompt.tokens}
-        yield str(task.server.watch.post("/detokenize", body)["prompt"])
+        yield task.server.watch.spelled(task.server.model, prompt.tokens)
 
 
 def _json(body: Mapping[str, Any]) -> bytes:
@@ -118,24 +119,37 @@ async def _ask(session: aiohttp.ClientSession, url: str, body: bytes) -> Answere
                 *events, buffer = (buffer + piece).replace(b"\r\n", b"\n").split(b"\n\n")
                 for event in events:
                     _take(event, answer)
+            _take(buffer, answer)
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError, LookupError) as error:
         answer.error = f"{type(error).__name__}: {error}"[:_SHOWN]
     return answer
 
 
 def _take(event: bytes, answer: Answered) -> None:
-    """One server-sent event. Raises ``ValueError`` or ``LookupError`` where it is none."""
-    text = event.removeprefix(b"data:").strip()
+    """One server-sent event, of which only data counts: what keeps a connection open has none.
+
+    Raises ``ValueError`` where the data is no part of an answer.
+    """
+    lines = [line.removeprefix(b"data:").strip() for line in event.split(b"\n") if line.startswith(b"data:")]
+    text = b"\n".join(lines)
     if not text or text == b"[DONE]":
         return
     now = time.perf_counter()
-    chunk = json.loads(text)
+    try:
+        _read(json.loads(text), answer, now)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        shown = text[:_SHOWN].decode(errors="replace")
+        raise ValueError(f"what came is no part of an answer: {shown}") from None
+
+
+def _read(chunk: Any, answer: Answered, now: float) -> None:
+    """A part of an answer that came ``now``. Raises what reading it raises where it has another form."""
     if "error" in chunk:
         answer.error = json.dumps(chunk["error"])[:_SHOWN]
     usage = chunk.get("usage")
     if usage:
         details = usage.get("completion_tokens_details") or {}
-        answer.tokens = details.get("text_tokens", usage["completion_tokens"])
+        answer.tokens = int(details.get("text_tokens", usage["completion_tokens"]))
     for choice in chunk.get("choices") or ():
         delta = choice.get("delta") or {}
         if _sounds(chunk, delta):
