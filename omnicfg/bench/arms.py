@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from omnicfg.errors import UsageError
+from omnicfg.secrets import redacted_setting
 
 ALONE: Final = "stages=0"
 """An arm of the first stage alone: nobody reads its hidden states, so it is vLLM's plain server."""
@@ -56,3 +57,8 @@ def parse_arms(words: Sequence[str]) -> tuple[Arm, ...]:
         told = tuple(one for one in settings if one not in (ALONE, ROWS))
         arms.append(Arm(name, told, ALONE in settings, ROWS in settings))
     return tuple(arms)
+
+
+def shown(word: str) -> str:
+    """A word of a command, an arm's settings among them, without keys and passwords."""
+    return ",".join(redacted_setting(setting) for setting in _NEXT.split(word))

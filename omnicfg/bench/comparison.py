@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
 from omnicfg.bench import published
+from omnicfg.bench.form import problem
+from omnicfg.bench.loads import Load
 from omnicfg.bench.report import KIND
 from omnicfg.bench.store import VERSION
 from omnicfg.bench.tables import change, hits, rate
@@ -84,17 +87,9 @@ def read_report(name: str, known: str = "") -> Report:
 
 
 def _wrong(document: Mapping[str, Any]) -> str | None:
-    """What a report lacks of what a comparison reads."""
-    try:
-        headers(document, document)
-        list(rows(document, document))
-        texts = [document[name] for name in ("profile", "pipeline", "baseline")]
-        arms = document["arms"]
-    except (LookupError, TypeError, AttributeError, ValueError) as error:
-        return problem_of(error)
-    if not isinstance(arms, dict) or not all(isinstance(text, str) for text in texts):
-        return problem_of(TypeError())
-    return None if document["baseline"] in arms else "its baseline is none of its arms"
+    """What keeps a document from being a report."""
+    wrong = problem(document)
+    return wrong if wrong or document["baseline"] in document["arms"] else "its baseline is none of its arms"
 
 
 def problem_of(error: Exception) -> str:
@@ -114,11 +109,11 @@ def headers(left: Report, right: Report) -> list[str]:
 
 
 def rows(left: Report, right: Report) -> Iterator[list[str]]:
-    """One row for every load that both have, in the left one's order."""
+    """One row for every load that both have, in the left one's order; none where it only has the same name."""
     theirs = {load["name"]: load for load in right["loads"]}
     for load in left["loads"]:
         other = theirs.get(load["name"])
-        if other is not None:
+        if other is not None and not _differing(load, other):
             base, base_other = _rate(left, load), _rate(right, other)
             yield [
                 str(load["name"]),
@@ -130,6 +125,22 @@ def rows(left: Report, right: Report) -> Iterator[list[str]]:
                 *(_gain(load, arm) for arm in _others(left)),
                 *(_gain(other, arm) for arm in _others(right)),
             ]
+
+
+def namesakes(left: Report, right: Report) -> Iterator[str]:
+    """The loads that are something else in both under one name, with what makes them so."""
+    theirs = {load["name"]: load for load in right["loads"]}
+    for load in left["loads"]:
+        other = theirs.get(load["name"], load)
+        told = [f"{part} {load[part]} and {other[part]}" for part in _differing(load, other)]
+        if told:
+            yield f"{load['name']} ({', '.join(told)})"
+
+
+def _differing(load: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """In what two loads differ; what is published has a name only, and other draws of the same load are the same."""
+    parts = [one.name for one in fields(Load) if one.name not in ("name", "seed")]
+    return [part for part in parts if part in load and part in other and load[part] != other[part]]
 
 
 def alone(left: Report, right: Report) -> tuple[list[str], list[str]]:

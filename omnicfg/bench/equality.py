@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from omnicfg.bench.answers import Answer, Question, Rows, common, in_speech, in_text
+from omnicfg.bench.arms import shown
 from omnicfg.bench.progress import Progress
 from omnicfg.bench.server import started
 from omnicfg.bench.setting import HOST, Subject
@@ -233,7 +234,7 @@ def report_of(
         "command": command,
         "profile": Path(plan.profile).name,
         "model": subjects[0].request.model_name,
-        "arms": {one.name: list(one.arm.settings) for one in subjects},
+        "arms": {one.name: [shown(setting) for setting in one.arm.settings] for one in subjects},
         "machine": dict(machine),
         "verdicts": [verdict.to_dict() for verdict in verdicts],
         "equal": is_equal(verdicts),

@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
+from omnicfg.bench.form import problem
 from omnicfg.errors import UsageError
 from omnicfg.files import make_directory, write_whole
 from omnicfg.report.json import dumps
@@ -20,16 +21,22 @@ from omnicfg.report.json import dumps
 VERSION: Final = 1
 _SETUP: Final = "setup.json"
 _MEASURED: Final = "measurements"
-_OF_EQUALITY: Final = frozenset({"equality.json", "logs", "scratch"})
-"""What ``bench equality`` may have put into the same folder before."""
+_OURS: Final = frozenset({"equality.json", "logs", "scratch", _MEASURED})
+"""What ``bench equality``, or a call that was killed before it had written the setup, may have left in the folder."""
+
+
+_SETUP_PARTS: Final = ("command", "profile", "pipeline", "platform", "model", "engine", "driver", "arms", "loads")
+_ELSEWHERE: Final = "Name another folder with `--out`."
+_AGAIN: Final = "Delete it, and it is measured again."
 
 
 class Store:
     """A folder of measurements, and ``own``: what those of this call are made with."""
 
-    def __init__(self, folder: Path, own: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, own: Mapping[str, Any], use: _Use | None = None) -> None:
         self.folder = folder
         self._own = own
+        self._use = use
 
     @classmethod
     def joined(cls, folder: Path, setup: Mapping[str, Any]) -> Self:
@@ -40,13 +47,18 @@ class Store:
         path = folder / _SETUP
         make_directory(folder)
         with _alone(folder):
-            if not path.is_file() and any(entry.name not in _OF_EQUALITY for entry in folder.iterdir()):
+            if not path.is_file() and not _is_new(folder):
                 raise UsageError(f"`{folder}` holds something else", "Name a new folder with `--out`.")
             for name in (_MEASURED, "logs", "scratch"):
                 make_directory(folder / name)
-            merged = _merged(_read(path), setup, folder) if path.is_file() else dict(setup)
+            use = _Use(folder / _MEASURED)
+            before = _read_setup(path) if path.is_file() else setup
+            if use.is_only_one:
+                before = _without_unmeasured(before, setup, cls(folder, before).measurements())
+            merged = _merged(before, setup, folder)
             write_whole(path, dumps(merged))
-        return cls(folder, merged)
+            use.share()
+        return cls(folder, merged, use)
 
     @classmethod
     def of(cls, folder: Path) -> Self:
@@ -56,16 +68,12 @@ class Store:
             raise UsageError(
                 f"`{folder}` holds no measurements", "Name the folder that `bench prefix-cache --out` wrote."
             )
-        setup = _read(path)
-        missing = [name for name in ("profile", "pipeline", "arms", "loads") if name not in setup]
-        if missing:
-            raise UsageError(f"`{path}` is not what `omnicfg bench` writes: it has no {', '.join(missing)}")
-        return cls(folder, setup)
+        return cls(folder, _read_setup(path))
 
     @property
     def setup(self) -> dict[str, Any]:
         """What the measurements of the folder were made with, those of other calls included."""
-        return _merged(_read(self.folder / _SETUP), self._own, self.folder)
+        return _merged(_read_setup(self.folder / _SETUP), self._own, self.folder)
 
     @property
     def scratch(self) -> Path:
@@ -89,9 +97,18 @@ class Store:
         write_whole(path, dumps(measurement))
 
     def measurements(self) -> list[dict[str, Any]]:
-        """All measurements, by round, arm and load."""
-        found = [_read(path) for path in (self.folder / _MEASURED).glob("*.json")]
+        """All measurements, by round, arm and load. Raises :class:`UsageError` for a file that is none."""
+        found = [self._measurement(path) for path in (self.folder / _MEASURED).glob("*.json")]
         return sorted(found, key=lambda one: (one["round"], one["arm"], one["load"]))
+
+    def _measurement(self, path: Path) -> dict[str, Any]:
+        one = _read(path)
+        wrong = problem(one, "properties", "measurements", "items")
+        if wrong is None and self._path(one["round"], one["arm"], one["load"]).name != path.name:
+            wrong = f"it is of round {one['round']}, arm {one['arm']}, load {one['load']}, and named otherwise"
+        if wrong is not None:
+            raise UsageError(f"`{path}` is no measurement: {wrong}", _AGAIN)
+        return one
 
     def _path(self, round_: int, arm: str, load: str) -> Path:
         return self.folder / _MEASURED / f"{round_}-{arm}-{load}.json"
@@ -124,7 +141,7 @@ def _merged(before: Mapping[str, Any], now: Mapping[str, Any], folder: Path) -> 
     if differing:
         raise UsageError(
             f"`{folder}` holds measurements of something else: {', '.join(differing)} differ",
-            "Name another folder with `--out`.",
+            _ELSEWHERE,
         )
     return {**before, **now, **{name: {**before[name], **now[name]} for name in ("arms", "loads")}}
 
@@ -140,11 +157,80 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[
             yield name
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _is_new(folder: Path) -> bool:
+    """Whether nothing is in a folder, or no more than a call leaves there that was ended at its very beginning."""
+    others = [one.name for one in folder.iterdir() if one.name not in _OURS and not one.name.startswith(f".{_SETUP}.")]
+    return not others and not any((folder / _MEASURED).glob("*"))
+
+
+class _Use:
+    """That a call measures into a folder, as others see it: a lock that goes with its process, or with the object."""
+
+    def __init__(self, folder: Path) -> None:
+        import fcntl
+
+        self._held = os.open(folder, os.O_RDONLY)
+        self.is_only_one = True
+        try:
+            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.is_only_one = False
+
+    def share(self) -> None:
+        """From now on others may measure here too."""
+        import fcntl
+
+        fcntl.flock(self._held, fcntl.LOCK_SH)
+
+    def __del__(self) -> None:
+        os.close(self._held)
+
+
+def _without_unmeasured(
+    before: Mapping[str, Any], now: Mapping[str, Any], measurements: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """What a folder was meant for, without arms and loads that are something else now and of which nothing is there:
+    a server that did not start under its plan may be given another one.
+    """
+    if not measurements:
+        return dict(now)
+    kept = dict(before)
+    for group, name in (("arms", "arm"), ("loads", "load")):
+        measured = {one[name] for one in measurements}
+        kept[group] = {
+            key: value for key, value in before[group].items() if key in measured or now[group].get(key, value) == value
+        }
+    return kept
+
+
+def _read_setup(path: Path) -> dict[str, Any]:
+    setup = _read(path, "setup", _ELSEWHERE)
+    wrong = next(filter(None, _wrong_parts(setup)), None)
+    if wrong is not None:
+        raise UsageError(f"`{path}` is not what `omnicfg bench` writes: {wrong}", _ELSEWHERE)
+    return setup
+
+
+def _wrong_parts(setup: Mapping[str, Any]) -> Iterator[str | None]:
+    missing = [name for name in _SETUP_PARTS if name not in setup]
+    yield f"it has no {', '.join(missing)}" if missing else None
+    for name in _SETUP_PARTS[:-1]:
+        wrong = problem(setup[name], "properties", name)
+        yield wrong and wrong.replace("it ", f"`{name}` ", 1)
+    loads = setup["loads"] if isinstance(setup["loads"], dict) else {}
+    yield None if loads else "it has no loads"
+    for name, load in loads.items():
+        row = {**load, "arms": {}} if isinstance(load, dict) else load
+        wrong = problem(row, "properties", "loads", "items")
+        yield wrong and f"load {name}: {wrong}"
+    yield None if setup["arms"] else "it has no arms"
+
+
+def _read(path: Path, what: str = "measurement", help: str = _AGAIN) -> dict[str, Any]:
     try:
         document = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
-        raise UsageError(f"`{path}` cannot be read as a measurement", "Delete it, and it is measured again.") from None
+        raise UsageError(f"`{path}` cannot be read as a {what}", help) from None
     if not isinstance(document, dict):
-        raise UsageError(f"`{path}` holds no measurement", "Delete it, and it is measured again.")
+        raise UsageError(f"`{path}` holds no {what}", help)
     return document

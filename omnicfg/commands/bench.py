@@ -293,6 +293,8 @@ def _compare(names: list[str], format: str) -> int:
     for name, only in zip(names, comparison.alone(left, right), strict=True):
         if only:
             note(f"omnicfg bench: only {name} has {', '.join(only)}")
+    for told in comparison.namesakes(left, right):
+        note(f"omnicfg bench: left out, since it is another load in the two: {told}")
     if not rows:
         raise UsageError("the two reports have no load in common")
     sides = [f"{side}: {one_line(str(one['profile']))}" for side, one in (("A", left), ("B", right))]
@@ -492,6 +494,7 @@ def _equality(
 
 def _setup(subjects: list[Subject], loads: tuple[Load, ...], driver: str) -> dict[str, Any]:
     """What measurements have to share to be compared; the command is only told."""
+    from omnicfg.bench.arms import shown
     from omnicfg.bench.report import RUNNING
 
     first = subjects[0]
@@ -507,7 +510,7 @@ def _setup(subjects: list[Subject], loads: tuple[Load, ...], driver: str) -> dic
         "driver": driver,
         "arms": {
             one.name: {
-                "settings": list(one.arm.settings),
+                "settings": [shown(setting) for setting in one.arm.settings],
                 "alone": one.arm.alone,
                 "rows": one.arm.rows,
                 "plan": one.digest,
@@ -520,8 +523,10 @@ def _setup(subjects: list[Subject], loads: tuple[Load, ...], driver: str) -> dic
 
 
 def _command() -> str:
-    """This call's command line, without a key that is in it."""
-    words = ["omnicfg", *sys.argv[1:]]
+    """This call's command line, without keys and passwords that are in it: reports are sent around."""
+    from omnicfg.bench.arms import shown
+
+    words = ["omnicfg", *(shown(word) for word in sys.argv[1:])]
     for index, word in enumerate(words):
         if words[index - 1] == "--api-key" or word.startswith("--api-key="):
             words[index] = "--api-key=***" if "=" in word else "***"
@@ -543,5 +548,8 @@ def _told(campaign: Any, format: str) -> int:
         write(campaign.store.folder, report)
     show(report, format)
     if not complete:
-        note("omnicfg bench: time is up: the same command again goes on")
+        if campaign.kept:
+            note("omnicfg bench: time is up: the same command again goes on")
+        else:
+            note("omnicfg bench: nothing is measured: no load fits into so few `--seconds`, as far as can be foreseen")
     return int(not complete or any(one["errors"] for one in report["measurements"]))

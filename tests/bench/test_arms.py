@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omnicfg.bench.arms import Arm, parse_arms
+from omnicfg.bench.arms import Arm, parse_arms, shown
 from omnicfg.errors import UsageError
 
 
@@ -45,3 +45,16 @@ def test_commas_inside_a_value_stay_there(value: str) -> None:
 def test_what_is_no_arm(words: list[str], message: str) -> None:
     with pytest.raises(UsageError, match=message.replace("(", r"\(")):
         parse_arms(words)
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("off:dtype=half,stages.0.hf_token=sesame", "off:dtype=half,stages.0.hf_token=***"),
+        ("stages.0.env={HF_TOKEN: sesame, A: b}", "stages.0.env={HF_TOKEN: ***, A: b}"),
+        ("--url=http://me:sesame@host:1/v1", "--url=http://***@host:1/v1"),
+        ("off:stages.0.x=[1,2],y=3", "off:stages.0.x=[1,2],y=3"),
+    ],
+)
+def test_what_is_shown_of_a_word_has_no_key_and_no_password(word: str, expected: str) -> None:
+    assert shown(word) == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import dataclass, replace
 from io import StringIO
@@ -52,6 +53,7 @@ def setup(arms: list[Subject], loads: tuple[Load, ...]) -> dict[str, Any]:
     named = ("command", "profile", "pipeline", "platform", "model", "engine", "driver")
     return {
         **dict.fromkeys(named, "x"),
+        "platform": "cuda",
         "arms": {
             one.name: {"settings": [], "alone": False, "rows": False, "plan": one.digest, "limits": one.limits}
             for one in arms
@@ -141,20 +143,103 @@ def test_two_calls_share_a_folder_and_know_of_each_other(tmp_path: Path) -> None
 
 
 def test_another_plan_under_the_same_name_is_refused_and_a_new_arm_is_not(tmp_path: Path) -> None:
-    campaign(tmp_path / "out", subject("off"))
+    running = campaign(tmp_path / "out", subject("off"))
     campaign(tmp_path / "out", subject("on"))
-    assert list(Store.joined(tmp_path / "out", setup([], ())).setup["arms"]) == ["off", "on"]
+    assert list(Store.joined(tmp_path / "out", setup([], (COLD,))).setup["arms"]) == ["off", "on"]
     other = replace(subject("off"), engine="vllm-omni")
     with pytest.raises(UsageError, match="something else: arm off differ"):
         campaign(tmp_path / "out", other)
     with pytest.raises(UsageError, match="load COLD differ"):
         campaign(tmp_path / "out", subject("off"), loads=(replace(COLD, seed=9),))
+    assert running.store.setup["arms"].keys() == {"off", "on"}
+
+
+def test_of_what_nothing_is_measured_may_be_something_else_once_nobody_measures_it(tmp_path: Path) -> None:
+    """A server that does not start under its plan is given another one, in the folder that is the default."""
+    failed = campaign(tmp_path / "out", subject("dies-early"), subject("on"), rounds=1)
+    with pytest.raises(ServeError):
+        failed.run()
+    del failed
+    other = replace(subject("on"), engine="vllm-omni")
+    assert list(campaign(tmp_path / "out", subject("off"), other).store.setup["arms"]) == ["off", "on"]
+    made = campaign(tmp_path / "out", subject("off"), subject("on"), rounds=1, loads=(COLD,))
+    made.run()
+    del made
+    with pytest.raises(UsageError, match="arm on differ"):
+        campaign(tmp_path / "out", subject("off"), other)
+    longer = replace(SHARED, prompts=10)
+    assert campaign(tmp_path / "out", subject("off"), loads=(COLD, longer)).store.setup["loads"]["SHARED"] == (
+        longer.to_dict()
+    )
+
+
+@pytest.mark.parametrize("left", [["measurements"], ["measurements", "logs", "scratch"], ["equality.json"]])
+def test_a_call_that_was_killed_at_its_beginning_leaves_a_folder_that_can_be_used(
+    tmp_path: Path, left: list[str]
+) -> None:
+    for name in left:
+        (tmp_path / "out" / name).mkdir(parents=True)
+    (tmp_path / "out/.setup.json.0123456789abcdef").write_text('{"kind"')
+    (tmp_path / "out/measurements").mkdir(exist_ok=True)
+    assert campaign(tmp_path / "out", subject("off")).store.measurements() == []
+    (tmp_path / "out/setup.json").unlink()
+    (tmp_path / "out/measurements/1-off-COLD.json").write_text("{}")
+    with pytest.raises(UsageError, match="holds something else"):
+        campaign(tmp_path / "out", subject("off"))
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "letter").write_text("dear")
     with pytest.raises(UsageError, match="holds something else"):
         campaign(tmp_path, subject("off"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"requests_per_second": "8"}, "is no measurement: `requests_per_second` has to be a number"),
+        ({"requests_per_second": float("nan")}, "`requests_per_second` has to be a number"),
+        ({"requests_per_second": 10**400}, "`requests_per_second` is out of range"),
+        ({"errors": True}, "`errors` has to be a whole number"),
+        ({"ttft_ms": {"mean": 1}}, "`ttft_ms` has no median, p99"),
+        ({"error_samples": [3]}, r"`error_samples\[0\]` has to be a text"),
+        ({"machine": {}}, "`machine` has no gpus, cpu, cores, system, versions"),
+        ({"round": 2}, "it is of round 2, arm off, load COLD, and named otherwise"),
+    ],
+)
+def test_a_measurement_that_was_changed_is_told_with_what_is_wrong(
+    tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    made = campaign(tmp_path / "out", subject("off"), rounds=1, loads=(COLD,))
+    made.run()
+    path = tmp_path / "out/measurements/1-off-COLD.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    with pytest.raises(UsageError, match=message):
+        made.store.measurements()
+    path.write_text("{}")
+    with pytest.raises(UsageError, match="it has no round, arm, load"):
+        made.store.measurements()
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "message"),
+    [
+        ("arms", [], "`arms` has to be a mapping"),
+        ("arms", {}, "it has no arms"),
+        ("arms", {"off": None}, "`off` has to be a mapping"),
+        ("loads", [], "it has no loads"),
+        ("loads", {"A": None}, "load A: it has to be a mapping"),
+        ("loads", {"A": {}}, "load A: it has no name"),
+        ("model", 3, "`model` has to be a text"),
+    ],
+)
+def test_a_setup_that_was_changed_is_told(tmp_path: Path, part: str, value: Any, message: str) -> None:
+    campaign(tmp_path / "out", subject("off"))
+    path = tmp_path / "out/setup.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), part: value}))
+    for reads in (lambda: Store.of(tmp_path / "out"), lambda: campaign(tmp_path / "out", subject("off"))):
+        with pytest.raises(UsageError, match=message):
+            reads()
 
 
 def test_a_measurement_that_is_broken_is_told(tmp_path: Path) -> None:
@@ -196,6 +281,32 @@ def test_a_running_server_is_measured_as_it_is(tmp_path: Path) -> None:
     assert {body["model"] for body in fake.asked} == {"fake"}
 
 
+def test_no_start_is_reckoned_with_where_the_server_runs_already(tmp_path: Path) -> None:
+    with FakeOpenAI() as fake:
+        made = campaign(tmp_path / "out", subject("off", url=fake.url), rounds=1)
+        made.seconds = 40.0  # a first guess is 30 s for a server's start, and 30 s for a load
+        assert made.run()
+    assert made.kept == 2
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "message"),
+    [
+        ("counters-fall", "prefix_cache_queries_total went from [0-9]+ to 0"),
+        ("counts-nan", "prefix_cache_queries_total went from nan to nan"),
+        ("counts-words", "prefix_cache_queries_total went from nan to nan"),
+        ("counts-nothing", "/metrics answers 404"),
+    ],
+)
+def test_counters_that_do_not_count_end_it_and_nothing_is_kept(tmp_path: Path, behaviour: str, message: str) -> None:
+    with FakeOpenAI(behaviours=frozenset({behaviour})) as fake:
+        made = campaign(tmp_path / "out", subject("on", url=fake.url), rounds=1)
+        with pytest.raises(ServeError, match=message):
+            made.run()
+    assert made.store.measurements() == []
+    assert (behaviour == "counts-nothing") == (fake.asked == [])
+
+
 def test_loads_that_an_arm_cannot_take_are_left_out(tmp_path: Path) -> None:
     long = replace(COLD, name="LONG", own_tokens_mean=2046)
     arm = subject("off")
@@ -208,11 +319,12 @@ def test_loads_that_an_arm_cannot_take_are_left_out(tmp_path: Path) -> None:
 
 
 def test_a_report_of_what_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "machine_facts", lambda: {"gpus": []})
+    facts: dict[str, Any] = {"gpus": [], "cpu": "one", "cores": 1, "system": "Linux", "versions": {}}
+    monkeypatch.setattr(module, "machine_facts", lambda: facts)
     made = campaign(tmp_path / "out", subject("off"), subject("on"))
     made.run()
     report = report_of(made.store.setup, made.store.measurements())
-    assert report["machines"] == [{"gpus": []}]
+    assert report["machines"] == [facts]
     shared = report["loads"][1]["arms"]
     assert shared["on"]["hit_rate"] == {"median": 0.7, "low": 0.7, "high": 0.7}
     assert shared["on"]["rounds"] == 2

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from omnicfg.cli import run
+from omnicfg.cli import main, run
 from omnicfg.commands import bench
 from omnicfg.commands._options import reading
 from omnicfg.errors import OmnicfgError, UsageError
@@ -147,6 +147,50 @@ def test_a_server_that_is_not_there_is_told(model: Path, tmp_path: Path) -> None
 def test_a_key_is_not_kept_in_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["x", "bench", "--api-key", "sesame", "--api-key=sesame", "a b"])
     assert bench._command() == "omnicfg bench --api-key '***' '--api-key=***' 'a b'"
+
+
+def test_no_report_tells_a_secret_of_a_setting_or_of_an_address(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("numpy")
+    words = [
+        "bench",
+        "prefix-cache",
+        "qwen3_omni_moe",
+        "--model",
+        str(model),
+        "--quick",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    words += ["--arm", "on:stages.0.env={HF_TOKEN: sesame}", "--url", "http://me:sesame@127.0.0.1:9"]
+    monkeypatch.setattr("sys.argv", ["omnicfg", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "does not answer" in capsys.readouterr().err
+    written = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert not any(b"sesame" in path.read_bytes() for path in written)
+    assert "HF_TOKEN: ***" in (tmp_path / "out/setup.json").read_text()
+
+
+def test_too_little_time_for_anything_is_told_as_that(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same command again would not go on."""
+    pytest.importorskip("numpy")
+    words = [
+        "bench",
+        "prefix-cache",
+        "qwen3_omni_moe",
+        "--model",
+        str(model),
+        "--quick",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    assert run([*words, "--arm", "on", "--url", "http://127.0.0.1:9", "--seconds", "5"]) == 1
+    assert "nothing is measured: no load fits into so few `--seconds`" in capsys.readouterr().err
 
 
 def test_the_command_completes_loads() -> None:

@@ -212,11 +212,18 @@ def test_a_report_beside_what_was_published_for_its_model(tmp_path: Path) -> Non
         ("{", "is no report"),
         ("[]", "is no report"),
         ('{"kind": "prefix-cache", "version": 9}', "is no report"),
-        ('{"kind": "prefix-cache", "version": 1}', "is not what `omnicfg bench` writes: it has no 'arms'"),
-        (json.dumps({**REPORT, "loads": [{"name": "x", "arms": 3}]}), "a value is of another kind"),
-        (json.dumps({**REPORT, "arms": []}), "a value is of another kind"),
-        (json.dumps({**REPORT, "profile": {"a": 1}}), "a value is of another kind"),
-        (json.dumps({**REPORT, "pipeline": None}), "a value is of another kind"),
+        ('{"kind": "prefix-cache", "version": 1}', "is not what `omnicfg bench` writes: it has no made,"),
+        (json.dumps({**REPORT, "loads": [{"name": "x", "arms": 3}]}), "`loads[0]` has no shared_prefix_tokens,"),
+        (json.dumps({**REPORT, "loads": [{**LOADS[0].to_dict(), "arms": 3}]}), "`loads[0].arms` has to be a mapping"),
+        (json.dumps({**REPORT, "loads": [{**LOADS[0].to_dict(), "range_ratio": 1}]}), "has no arms"),
+        (
+            json.dumps({**REPORT, "loads": [{**LOADS[0].to_dict(), "range_ratio": 1, "arms": {}}]}),
+            "`loads[0].range_ratio` is out of range",
+        ),
+        (json.dumps({**REPORT, "arms": []}), "`arms` has to be a mapping"),
+        (json.dumps({**REPORT, "profile": {"a": 1}}), "`profile` has to be a text"),
+        (json.dumps({**REPORT, "pipeline": None}), "`pipeline` has to be a text"),
+        (json.dumps({**REPORT, "platform": "abacus"}), "`platform` has to be cuda or "),
         (json.dumps({**REPORT, "baseline": "nope"}), "its baseline is none of its arms"),
     ],
 )
@@ -226,6 +233,24 @@ def test_what_is_no_report(tmp_path: Path, content: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         comparison.reports(str(path), "h20")
     assert message in str(caught.value)
+
+
+def test_a_load_that_has_only_its_name_in_common_is_left_out_and_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drawn_again, longer = ({**load, **change} for load, change in zip(REPORT["loads"], CHANGES, strict=True))
+    for name, report in (("one", REPORT), ("two", {**REPORT, "loads": [drawn_again, longer]})):
+        (tmp_path / name).write_text(json.dumps(report))
+    assert run(["bench", "compare", str(tmp_path / "one"), str(tmp_path / "two")]) == 0
+    told = capsys.readouterr()
+    assert [line.split()[0] for line in told.out.splitlines()[3:]] == ["P1024_h0_c1"]
+    assert told.err == (
+        "omnicfg bench: left out, since it is another load in the two: "
+        "P1024_h0_c64 (own_tokens_mean 1024 and 2048, prompts 256 and 64)\n"
+    )
+
+
+CHANGES: list[dict[str, Any]] = [{"seed": 77}, {"own_tokens_mean": 2048, "prompts": 64}]
 
 
 def test_compare_as_a_command(
