@@ -16,7 +16,7 @@ from typing import Any
 
 from omnicfg.bench.consumer import Consumer
 from omnicfg.bench.drivers import Driver, Task
-from omnicfg.bench.loads import Load
+from omnicfg.bench.loads import Load, drawn_anew
 from omnicfg.bench.metrics import HITS, PREEMPTIONS, QUERIES, Watch, resident
 from omnicfg.bench.progress import Forecast, Progress, duration
 from omnicfg.bench.prompts import Vocabulary
@@ -159,7 +159,8 @@ class Campaign:
         before = server.watch.counters()
         payloads = server.consumer.counts() if server.consumer else {}
         where = f"{self._where(session)}: {load.name}"
-        told = self._drive(load, server, lambda done: self.progress.status(f"{where} {done}/{load.prompts}"))
+        sent = load if session.subject.url is None else drawn_anew(load, session.round)
+        told = self._drive(sent, server, lambda done: self.progress.status(f"{where} {done}/{load.prompts}"))
         counted = server.watch.moved(before, (QUERIES, HITS, PREEMPTIONS))
         queries = counted[QUERIES]
         return {

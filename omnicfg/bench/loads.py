@@ -31,6 +31,10 @@ _SIZES_PREFIX: Final = 16
 QUICK: Final = "quick"
 ANSWERS: Final = ("text", "speech")
 MAX_TOKENS: Final = 10_000_000
+_APART: Final = 2 * MAX_TOKENS + 3
+"""Between the seeds of two rounds: more than between any two loads of a table, their warm-up included."""
+_SEEDS_END: Final = 1 << 32
+"""numpy's legacy generator takes no larger seed."""
 _DIGITS: Final = len(str(MAX_TOKENS))
 _NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
 _SAME_PROMPTS: Final = "so what it sends is in the prefix cache when this one begins"
@@ -157,6 +161,14 @@ def warm_up(table: Sequence[Load], measured: Sequence[Load]) -> tuple[Load, ...]
     mean = max(1, min(_SIZES_MEAN, (longest - prefix) // 2))
     ratio = _SIZES_RATIO if prefix else 0.0
     return Load(WARM, prefix, mean, 1, ratio, 1, ANSWERS[0], 1, _SIZES, own.seed), own
+
+
+def drawn_anew(load: Load, round_: int) -> Load:
+    """The load for a server that goes on from round to round: the first round's as it is, later ones of other draws.
+
+    With the same prompts again, everything would be in its prefix cache.
+    """
+    return replace(load, seed=(load.seed + (round_ - 1) * _APART) % _SEEDS_END)
 
 
 def _load(row: Row) -> Load:

@@ -281,6 +281,15 @@ def test_a_running_server_is_measured_as_it_is(tmp_path: Path) -> None:
     assert {body["model"] for body in fake.asked} == {"fake"}
 
 
+def test_a_running_server_has_other_prompts_in_every_round(tmp_path: Path) -> None:
+    """Otherwise it would know them all from the second round on."""
+    with FakeOpenAI() as fake:
+        made = campaign(tmp_path / "out", subject("on", url=fake.url), rounds=3)
+        assert made.run()
+    rates = [(one["round"], one["load"], one["hit_rate"]) for one in made.store.measurements()]
+    assert rates == [(round_, load, rate) for round_ in (1, 2, 3) for load, rate in (("COLD", 0.0), ("SHARED", 0.7))]
+
+
 def test_no_start_is_reckoned_with_where_the_server_runs_already(tmp_path: Path) -> None:
     with FakeOpenAI() as fake:
         made = campaign(tmp_path / "out", subject("off", url=fake.url), rounds=1)
