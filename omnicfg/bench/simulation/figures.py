@@ -121,7 +121,11 @@ def _loads(report: Mapping[str, Any], arm: str) -> Iterator[Measured]:
         hit = measured["hit_rate"]
         load = Load(**{one.name: told[one.name] for one in fields(Load)})
         counts = (load.shared_prefix_tokens, load.own_tokens_mean, load.output_tokens, load.prefixes, load.concurrency)
-        if not all(0 <= count <= MAX_TOKENS for count in counts) or not 0 < load.prefixes <= load.prompts <= MAX_ROWS:
+        if (
+            not all(0 <= count <= MAX_TOKENS for count in counts)
+            or not 0 < load.prefixes <= load.prompts <= MAX_ROWS
+            or min(load.shortest, load.output_tokens, load.concurrency) < 1
+        ):
             raise ValueError(f"load {load.name}")
         rate = float(measured["requests_per_second"]["median"])
         if rate > 0:

@@ -87,6 +87,15 @@ def test_a_report_of_somebody_else_is_no_program(field: str, value: Any) -> None
         figures(told, "on")
 
 
+@pytest.mark.parametrize("field", ["prompts", "prefixes", "own_tokens_mean", "output_tokens", "concurrency"])
+def test_a_load_of_nothing_is_none(field: str) -> None:
+    """Of the first load all that is sent is its own tokens: without them, its prompts are empty."""
+    told = report()
+    told["loads"][0][field] = 0
+    with pytest.raises(UsageError, match="is not what `omnicfg bench` writes"):
+        figures(told, "on")
+
+
 def test_an_arm_that_is_not_there() -> None:
     with pytest.raises(UsageError, match="no arm `onn`") as caught:
         figures(report(), "onn")
