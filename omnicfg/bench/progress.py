@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final, TextIO
 
 from omnicfg.bench.loads import Load
+from omnicfg.bench.report import failures
 from omnicfg.report.terminal import width_of
 
 _REDRAW_S: Final = 0.2
@@ -85,7 +86,8 @@ class Progress:
         if not self._headed:
             self.line(_row("round", "arm", "load", "hit", "req/s", "TTFT ms", "TPOT ms", "left"))
             self._headed = True
-        errors = f"  {one['errors']} ERRORS" if one["errors"] else ""
+        failed = failures(one)
+        errors = f"  {failed} ERRORS" if failed else ""
         hit, rate = _share(one["hit_rate"]), f"{one['requests_per_second']:.3f}"
         times = (_mean(one["ttft_ms"]), _mean(one["tpot_ms"]))
         self.line(_row(str(one["round"]), one["arm"], one["load"], hit, rate, *times, left) + errors)

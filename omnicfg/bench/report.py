@@ -64,8 +64,14 @@ def _summary(measurements: Sequence[Measurement]) -> dict[str, Any]:
         **{name: _median([times["mean"] for times in values(name)]) for name in (*_TIMES, "real_time_factor")},
         "cache_tokens": min(values("cache_tokens"), default=None),
         "resident_gib": max(resident, default=None),
-        "errors": sum(values("errors")) + sum(one["incomplete"] for one in values("payloads")),
+        "errors": sum(map(failures, measurements)),
     }
+
+
+def failures(one: Measurement) -> int:
+    """Requests of a measurement that failed, and those whose hidden states were asked for and did not come whole."""
+    payloads = one["payloads"]
+    return int(one["errors"]) + (max(one["completed"] - payloads["complete"], 0) if payloads else 0)
 
 
 def _ratios(rounds: Mapping[int, Measurement], base: Mapping[int, Measurement]) -> dict[str, Any]:

@@ -535,7 +535,7 @@ def _command() -> str:
 
 def _told(campaign: Any, format: str) -> int:
     """Measures, then writes the report and prints it."""
-    from omnicfg.bench.report import report_of
+    from omnicfg.bench.report import failures, report_of
     from omnicfg.bench.written import show, write
     from omnicfg.interrupt import interruptible
 
@@ -552,4 +552,4 @@ def _told(campaign: Any, format: str) -> int:
             note("omnicfg bench: time is up: the same command again goes on")
         else:
             note("omnicfg bench: nothing is measured: no load fits into so few `--seconds`, as far as can be foreseen")
-    return int(not complete or any(one["errors"] for one in report["measurements"]))
+    return int(not complete or any(map(failures, report["measurements"])))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -12,11 +14,13 @@ import pytest
 
 from omnicfg.bench import comparison, published, tables
 from omnicfg.bench.loads import Load
+from omnicfg.bench.progress import Progress
 from omnicfg.bench.report import report_of
 from omnicfg.bench.store import Store
 from omnicfg.bench.written import write
 from omnicfg.catalog.paths import schemas_dir
 from omnicfg.cli import main, run
+from omnicfg.commands import bench
 from omnicfg.errors import UsageError
 from omnicfg.report.terminal import Style
 
@@ -128,6 +132,23 @@ def test_errors_are_in_the_table() -> None:
     measured = [*MEASURED, measurement(1, "on", "P1024_h0_c64", 21.0, errors=3)]
     told = tables.text(report_of(SETUP, measured), Style(False), None)
     assert "1 round, 5 errors" in told
+
+
+@pytest.mark.parametrize(
+    ("complete", "incomplete", "lacking"), [(256, 0, 0), (250, 6, 6), (250, 0, 6), (0, 0, 256), (257, 0, 0)]
+)
+def test_hidden_states_that_did_not_come_whole_are_errors(complete: int, incomplete: int, lacking: int) -> None:
+    payloads = {"complete": complete, "incomplete": incomplete, "bytes": 1}
+    measured = [measurement(1, "on", "P1024_h0_c1", 8.0, payloads=payloads, errors=1)]
+    assert report_of(SETUP, measured)["loads"][0]["arms"]["on"]["errors"] == 1 + lacking
+
+
+def test_a_bench_whose_hidden_states_are_lacking_does_not_end_well(tmp_path: Path) -> None:
+    payloads = {"complete": 255, "incomplete": 0, "bytes": 1}
+    store = Store.joined(tmp_path / "out", SETUP)
+    store.keep(measurement(1, "off", "P1024_h0_c1", 8.0, payloads=payloads))
+    done = SimpleNamespace(run=lambda: True, progress=Progress(StringIO()), store=store, kept=1)
+    assert bench._told(done, "text") == 1
 
 
 def test_one_arm_alone_is_a_table_too() -> None:
