@@ -93,7 +93,7 @@ def simulate(
 
     counts = _numbers("--replicas", replicas, _MOST_REPLICAS)
     sizes = _numbers("--cache-tokens", cache_tokens, 1 << 40) if cache_tokens else []
-    by = [name for word in routing or routings.names() for name in word.split(",")]
+    by = list(dict.fromkeys(name for word in routing or routings.names() for name in word.split(",")))
     for name in by:
         routings.routing(name)
     calls = read_trace(trace)

@@ -143,6 +143,13 @@ def test_clusters_are_told_to_be_left_out_where_some_are(folder: str, capsys: py
         assert ("a cluster is left out" in capsys.readouterr().out) == left_out
 
 
+def test_a_routing_that_is_named_twice_is_tried_once(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    twice = ["--routing", "round-robin,round-robin", "--routing", "round-robin", "--format", "json"]
+    words = ["--trace", "chat", "--arm", "on", "--replicas", "2", "--cache-tokens", "4000"]
+    assert run(["bench", "simulate", folder, *words, *twice]) == 0
+    assert len(json.loads(capsys.readouterr().out)["runs"]) == 1
+
+
 def test_a_goal_that_nothing_reaches(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["bench", "simulate", folder, *WORDS, "--ttft-ms", "1"]) == 1
     assert "None of these has 99% of first tokens within 1 ms. The quickest: " in capsys.readouterr().out
