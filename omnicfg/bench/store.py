@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
@@ -54,7 +55,7 @@ class Store:
             use = _Use(folder / _MEASURED)
             before = _read_setup(path) if path.is_file() else setup
             if use.is_only_one:
-                before = _without_unmeasured(before, setup, cls(folder, before).measurements())
+                before = _with_unmeasured_as(before, setup, cls(folder, before).measurements())
             merged = _merged(before, setup, folder)
             write_whole(path, dumps(merged))
             use.share()
@@ -170,6 +171,7 @@ class _Use:
         import fcntl
 
         self._held = os.open(folder, os.O_RDONLY)
+        weakref.finalize(self, os.close, self._held)
         self.is_only_one = True
         try:
             fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -182,15 +184,12 @@ class _Use:
 
         fcntl.flock(self._held, fcntl.LOCK_SH)
 
-    def __del__(self) -> None:
-        os.close(self._held)
 
-
-def _without_unmeasured(
+def _with_unmeasured_as(
     before: Mapping[str, Any], now: Mapping[str, Any], measurements: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """What a folder was meant for, without arms and loads that are something else now and of which nothing is there:
-    a server that did not start under its plan may be given another one.
+    """What a folder was meant for, with arms and loads of which nothing is there as they are now: a server that did not
+    start under its plan may be given another one.
     """
     if not measurements:
         return dict(now)
@@ -198,7 +197,7 @@ def _without_unmeasured(
     for group, name in (("arms", "arm"), ("loads", "load")):
         measured = {one[name] for one in measurements}
         kept[group] = {
-            key: value for key, value in before[group].items() if key in measured or now[group].get(key, value) == value
+            key: value if key in measured else now[group].get(key, value) for key, value in before[group].items()
         }
     return kept
 

@@ -167,6 +167,11 @@ def test_of_what_nothing_is_measured_may_be_something_else_once_nobody_measures_
     del made
     with pytest.raises(UsageError, match="arm on differ"):
         campaign(tmp_path / "out", subject("off"), other)
+    later = campaign(tmp_path / "out", subject("never-ready"), rounds=1, loads=(COLD,))
+    del later
+    again = campaign(tmp_path / "out", subject("refuses"), replace(subject("never-ready"), engine="vllm-omni"))
+    assert list(again.store.setup["arms"]) == ["off", "on", "never-ready", "refuses"]
+    del again
     longer = replace(SHARED, prompts=10)
     assert campaign(tmp_path / "out", subject("off"), loads=(COLD, longer)).store.setup["loads"]["SHARED"] == (
         longer.to_dict()
