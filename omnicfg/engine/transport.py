@@ -7,9 +7,9 @@ engine where there is one), and a small JSON message says where they lie. The co
 position up to which it is done; the kernel's sockets order the two sides, wake a sleeper, and tell at once
 when the other side died.
 
-Back-pressure: a producer that finds no room waits for the consumer, so a slow consumer slows the engine down
-and memory stays bounded. One that does not move for ``stall_seconds`` is disconnected, and the engine goes on
-without it. Without a consumer rows are dropped, and counted.
+Back-pressure: a producer that finds no room, in the ring or in the socket, waits for the consumer, so a slow consumer
+slows the engine down and memory stays bounded. One that does not move for ``stall_seconds`` is disconnected, and the
+engine goes on without it. Without a consumer rows are dropped, and counted.
 
 A consumer that is connected has been counted in: it is told so last, and whatever is published from then on reaches it.
 
@@ -47,6 +47,7 @@ _ANSWER_S: Final = 60.0
 """How long a consumer may take to say which ring it wants; it may have to start CUDA first."""
 _POSITION = struct.Struct("<Q")
 _LENGTH = struct.Struct("<I")
+_TIMEVAL = struct.Struct("@ll")
 
 
 class TransportError(RuntimeError):
@@ -156,9 +157,9 @@ class Slot:
 class RowSender:
     """The producer: one ring, one consumer at a time. Call ``reserve`` and ``publish`` in the same order.
 
-    ``capacity`` is in bytes. ``buffer`` is the ring itself, for whoever fills the slots; those that are ``on_gpu`` lie
-    in ``gpu_ring``, which ``offer`` makes when the first consumer wants one. ``shards`` is how many producers there are
-    of the same rows, this one included.
+    ``capacity`` is in bytes, of which whole units of 64 are used. ``buffer`` is the ring itself, for whoever fills the
+    slots; those that are ``on_gpu`` lie in ``gpu_ring``, which ``offer`` makes when the first consumer wants one.
+    ``shards`` is how many producers there are of the same rows, this one included.
     """
 
     def __init__(
@@ -170,16 +171,15 @@ class RowSender:
         offer: Callable[[], GpuRing] | None = None,
         shards: int = 1,
     ) -> None:
-        if len(os.fsencode(path)) > SOCKET_PATH_LIMIT:
-            raise TransportError(f"the socket path {path} is longer than {SOCKET_PATH_LIMIT} bytes")
+        _check_length(path)
         self.path = path
         self.layout = layout
-        self.capacity = capacity
+        self.capacity = capacity // _ALIGNMENT * _ALIGNMENT
         self.stall_seconds = stall_seconds
         self.shards = shards
         self._fd = os.memfd_create("omnicfg-rows", os.MFD_CLOEXEC)
-        os.ftruncate(self._fd, capacity)
-        self.buffer = mmap.mmap(self._fd, capacity)
+        os.ftruncate(self._fd, self.capacity)
+        self.buffer = mmap.mmap(self._fd, self.capacity)
         self.gpu_ring: GpuRing | None = None
         self._offer = offer
         self._on_gpu = False
@@ -202,15 +202,17 @@ class RowSender:
 
     def reserve(self, size: int) -> Slot | None:
         """Room for ``size`` bytes (at most ``capacity``), waiting for the consumer; ``None`` without a
-        consumer.
+        consumer. Raises :class:`ValueError` for more, for which there never is room.
         """
+        if size > self.capacity:
+            raise ValueError(f"{size} B do not fit into a ring of {self.capacity} B: make it larger or hand on less")
         with self._room:
             start = self._reserved
             if start % self.capacity + size > self.capacity:  # a slot does not wrap
                 start += self.capacity - start % self.capacity
             end = start + _aligned(size)
             peer, seen, since = self._peer, self._released, time.monotonic()
-            while peer is not None and self._peer is peer and end - self._released > self.capacity:
+            while peer is not None and self._peer is peer and end - self._free_from(start) > self.capacity:
                 self._room.wait(0.5)
                 if self._released != seen or self._published <= self._released:  # it moves, or has nothing to do
                     seen, since = self._released, time.monotonic()
@@ -220,6 +222,10 @@ class RowSender:
                 return None
             self._reserved = end
             return Slot(start % self.capacity, size, end, self._consumers, self._on_gpu)
+
+    def _free_from(self, start: int) -> int:
+        """Up to where all has been given back: once that is everything, what is skipped to get to ``start`` as well."""
+        return start if self._released >= self._reserved else self._released
 
     def publish(self, message: Mapping[str, Any], slot: Slot | None = None) -> bool:
         """Hand a message over, with the rows of ``slot`` if it has any; false when there is no consumer any
@@ -295,6 +301,7 @@ class RowSender:
         with self._room:  # nothing is published, or closed, between its being told and its being there
             if self._closed:
                 raise ConnectionAbortedError("nothing will come any more")
+            _limit_sending(peer, self.stall_seconds)
             peer.sendall(_framed({"handle": handle}))
             self._on_gpu = on_gpu
             self._released = self._published = self._reserved
@@ -307,7 +314,7 @@ class RowSender:
         try:
             self.gpu_ring = self.gpu_ring or self._offer()
             return self.gpu_ring.handle().hex()
-        except RuntimeError as error:
+        except Exception as error:  # whatever it is, it must not end the doorman
             peer.sendall(_framed({"error": str(error)}))
             raise ConnectionAbortedError from error
 
@@ -375,27 +382,34 @@ class RowReceiver(Receiver):
     def __init__(self, path: Path, timeout: float = 30.0, mapped: Callable[[bytes], MappedRing] | None = None) -> None:
         """Connect to the engine that listens at ``path``, waiting up to ``timeout`` seconds for it to be
         there. ``mapped`` maps a ring on a GPU where one is offered; what it raises is raised, and
-        :class:`RuntimeError` where the engine cannot make the one that it offered.
+        :class:`RuntimeError` where the engine cannot make the one that it offered. Raises :class:`TransportError` where
+        nobody listens in time, or serves another consumer all the while, or speaks something else.
         """
         self._socket = _connect(path, timeout)
-        self._pending = bytearray()
-        self._messages: list[dict[str, Any]] = []
-        self._release: int | None = None
-        self._views: list[memoryview] = []
-        hello, fd = self._greet(path)
         try:
-            self._ring = mmap.mmap(fd, int(hello["capacity"]), access=mmap.ACCESS_READ)
-        finally:
-            os.close(fd)
-        self._mapped = self._choose_ring(mapped if hello["gpu"] else None)
-        self.layout = RowLayout(tuple(hello["names"]), int(hello["width"]), str(hello["dtype"]), int(hello["itemsize"]))
-        self.shards = int(hello["shards"])
-        self.number = -1
+            self._pending = bytearray()
+            self._release: int | None = None
+            hello, fd = self._greet(path)
+            try:
+                self._ring = mmap.mmap(fd, int(hello["capacity"]), access=mmap.ACCESS_READ)
+            finally:
+                os.close(fd)
+            names, width, dtype = tuple(hello["names"]), int(hello["width"]), str(hello["dtype"])
+            self.layout = RowLayout(names, width, dtype, int(hello["itemsize"]))
+            self.shards = int(hello["shards"])
+            self.number = -1
+            self._mapped = self._choose_ring(mapped if hello["gpu"] else None)
+        except TimeoutError as error:
+            self._socket.close()
+            raise TransportError(_no_answer(path, timeout)) from error
+        except BaseException:  # the engine would wait for an answer of this one, and let nobody else in
+            self._socket.close()
+            raise
 
     def receive(self, timeout: float | None = None) -> list[Message] | None:
-        self._give_back()
-        self._socket.settimeout(timeout)
         try:
+            self._give_back()
+            self._socket.settimeout(timeout)
             body = self._read_frame()
         except (TimeoutError, BlockingIOError):
             return []
@@ -437,13 +451,9 @@ class RowReceiver(Receiver):
         if body is None:
             raise TransportError("the engine left before it let this consumer in")
         told = json.loads(body)
-        try:
-            if "error" in told:
-                raise RuntimeError(told["error"])
-            return mapped(bytes.fromhex(told["handle"])) if mapped is not None else None
-        except BaseException:
-            self._socket.close()
-            raise
+        if "error" in told:
+            raise RuntimeError(told["error"])
+        return mapped(bytes.fromhex(told["handle"])) if mapped is not None else None
 
     def _rows(self, frame: Mapping[str, Any]) -> list[Rows]:
         messages: list[Rows] = []
@@ -459,27 +469,33 @@ class RowReceiver(Receiver):
     def _view(self, ring: memoryview, position: int, size: int) -> Any:
         if self._mapped is not None:
             return self._mapped.read(position, size)
-        view = ring[position : position + size]
-        self._views.append(view)
-        return view
+        return ring[position : position + size]
 
     def _give_back(self) -> None:
-        self._views.clear()
+        """Whatever the timeout is: room that is not given back would be missing until the next message, if one comes.
+
+        The engine's doorman does nothing but take these in, so that this never waits for the engine.
+        """
         if self._release is not None:
+            self._socket.settimeout(None)
             with contextlib.suppress(OSError):
                 self._socket.sendall(_POSITION.pack(self._release))
             self._release = None
 
-    def _greet(self, path: Path) -> tuple[dict[str, Any], int]:
+    def _greet(self, path: Path) -> tuple[Mapping[str, Any], int]:
         data, fds, _, _ = socket.recv_fds(self._socket, 65536, 1)
         if not fds:
             raise TransportError(f"what listens at {path} hands over no ring")
         self._pending += data
-        body = self._read_frame()
-        hello: dict[str, Any] = json.loads(body) if body is not None else {}
-        if hello.get("protocol") != PROTOCOL:
+        try:
+            hello = _read_hello(self._read_frame() or b"{}")
+            if (spoken := hello.get("protocol", "another one")) != PROTOCOL:
+                raise TransportError(
+                    f"{path} speaks protocol {spoken}, this side speaks {PROTOCOL}: run the same omnicfg on both sides"
+                )
+        except BaseException:
             os.close(fds[0])
-            raise TransportError(f"{path} speaks protocol {hello.get('protocol')}, this side speaks {PROTOCOL}")
+            raise
         return hello, fds[0]
 
     def _read_frame(self) -> bytes | None:
@@ -576,6 +592,15 @@ def rows_message(
     return {"rows": rows, "finished": finished, **({"media": described} if described else {})}
 
 
+def _read_hello(body: bytes) -> Mapping[str, Any]:
+    """What a producer says first; nothing where it is something else that speaks."""
+    try:
+        hello = json.loads(body)
+    except ValueError:
+        return {}
+    return hello if isinstance(hello, dict) else {}
+
+
 def _framed(message: Mapping[str, Any]) -> bytes:
     body = json.dumps(message, separators=(",", ":")).encode()
     return _LENGTH.pack(len(body)) + body
@@ -585,8 +610,19 @@ def _aligned(size: int) -> int:
     return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
+def _limit_sending(peer: socket.socket, seconds: float) -> None:
+    """Have sending fail where the other side makes no room for so long; a timeout of Python's would count for reading
+    too.
+    """
+    whole = int(seconds)
+    limit = _TIMEVAL.pack(whole, max(1, int((seconds - whole) * 1e6)))  # zero would be for ever
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+
+
 def _listen(path: Path) -> socket.socket:
     path.parent.mkdir(parents=True, exist_ok=True)
+    if os.path.lexists(path) and not path.is_socket():
+        raise TransportError(f"{path} is there and no socket: name another path for the socket of rows, or remove it")
     path.unlink(missing_ok=True)  # left by an engine that was killed
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     mask = os.umask(0o077)
@@ -599,16 +635,35 @@ def _listen(path: Path) -> socket.socket:
 
 
 def _connect(path: Path, timeout: float) -> socket.socket:
+    _check_length(path)
     deadline = time.monotonic() + timeout
     while True:
         peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         try:
             peer.settimeout(timeout)
             peer.connect(os.fspath(path))
-        except (FileNotFoundError, ConnectionRefusedError) as error:
+        except (FileNotFoundError, ConnectionRefusedError, BlockingIOError) as error:
             peer.close()
             if time.monotonic() > deadline:
-                raise TransportError(f"no engine listens at {path}") from error
+                is_busy = isinstance(error, BlockingIOError)  # so many wait for the engine that no more may
+                raise TransportError(
+                    _no_answer(path, timeout) if is_busy else f"no engine listens at {path}"
+                ) from error
             time.sleep(0.05)
+        except BaseException:
+            peer.close()
+            raise
         else:
             return peer
+
+
+def _check_length(path: Path) -> None:
+    if len(os.fsencode(path)) > SOCKET_PATH_LIMIT:
+        raise TransportError(f"the socket path {path} is longer than {SOCKET_PATH_LIMIT} bytes: name a shorter one")
+
+
+def _no_answer(path: Path, timeout: float) -> str:
+    return (
+        f"the engine at {path} has not let this consumer in for {timeout:g} s: it serves one at a time, so end the "
+        "other one; where there is none, the engine hangs"
+    )

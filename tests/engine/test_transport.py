@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import socket
+import struct
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -111,6 +114,72 @@ def test_a_consumer_that_stands_still_is_disconnected(tmp_path: Path) -> None:
     sender.close()
 
 
+def test_a_consumer_that_takes_no_message_is_disconnected(tmp_path: Path) -> None:
+    """Its socket is full before its ring is: messages without rows take no room there."""
+    sender = RowSender(tmp_path / "rows.sock", LAYOUT, CAPACITY, stall_seconds=0.5)
+    message = rows_message((), [("r" * 1000, None, 0, "stop")] * 100)
+    with RowReceiver(sender.path):
+        until(lambda: not sender.publish(message))
+        assert not sender.connected
+    sender.close()
+
+
+def test_the_end_of_the_ring_is_no_obstacle_where_all_was_given_back(sender: RowSender) -> None:
+    with RowReceiver(sender.path) as receiver:
+        for start, count in ((0, 20), (20, 32), (52, 30)):
+            assert in_time(partial(send, sender, "a", start, count, fill=count))
+            (rows,) = receiver.receive() or []
+            assert isinstance(rows, Rows)
+            assert bytes(rows.data) == bytes([count]) * count * TOKEN
+            assert receiver.receive(timeout=0) == []  # gives the room back
+
+
+def in_time(task: Callable[[], bool]) -> bool:
+    """What a task gives that may hang for ever."""
+    given: list[bool] = []
+    thread = threading.Thread(target=lambda: given.append(task()), daemon=True)
+    thread.start()
+    thread.join(PATIENCE_S / 4)
+    return given == [True]
+
+
+def test_more_than_the_ring_holds_is_refused_and_not_waited_for(sender: RowSender) -> None:
+    with RowReceiver(sender.path), pytest.raises(ValueError, match=r"1025 B do not fit into a ring of 1024 B"):
+        sender.reserve(CAPACITY + 1)
+
+
+def test_a_ring_of_any_size_gives_out_aligned_slots(tmp_path: Path) -> None:
+    sender = RowSender(tmp_path / "rows.sock", LAYOUT, 1021)
+    with RowReceiver(sender.path) as receiver:
+        for turn in range(40):
+            slot = sender.reserve(3 * TOKEN)
+            assert slot is not None
+            assert slot.offset % 64 == 0
+            sender.publish(rows_message([("a", None, turn, 3)]), slot)
+            assert receiver.receive()
+    sender.close()
+
+
+def test_all_room_is_given_back_to_an_engine_that_is_slow_to_hear_of_it(
+    sender: RowSender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follow = sender._follow
+
+    def late(peer: socket.socket) -> None:
+        time.sleep(0.3)  # a busy machine
+        follow(peer)
+
+    monkeypatch.setattr(sender, "_follow", late)
+    with RowReceiver(sender.path) as receiver:
+        receiver._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)  # the least there is
+        for turn in range(16):
+            assert send(sender, "a", turn, 1, fill=turn)
+        for _ in range(16):
+            assert receiver.receive(timeout=0)
+        assert receiver.receive(timeout=0) == []
+        until(lambda: sender._released == 16 * 64)
+
+
 def test_a_consumer_that_waits_for_a_long_step_is_not_to_blame(
     sender: RowSender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,6 +263,49 @@ def test_a_consumer_that_dies_frees_the_ring_for_the_next(sender: RowSender) -> 
             assert rows.data[0] == turn
 
 
+def test_a_second_consumer_is_told_of_the_first(sender: RowSender) -> None:
+    with RowReceiver(sender.path), pytest.raises(TransportError, match="one at a time, so end the other one"):
+        RowReceiver(sender.path, timeout=0.1)
+
+
+def test_a_consumer_in_a_crowd_is_told_of_the_first(sender: RowSender) -> None:
+    with RowReceiver(sender.path):
+        crowd = [socket.socket(socket.AF_UNIX) for _ in range(8)]
+        for one in crowd:
+            one.setblocking(False)
+            one.connect_ex(str(sender.path))
+        with pytest.raises(TransportError, match="one at a time, so end the other one"):
+            RowReceiver(sender.path, timeout=0.1)
+        for one in crowd:
+            one.close()
+
+
+@pytest.mark.parametrize(
+    "hello", [b"hello", b"[]", b"{}", json.dumps({"protocol": transport.PROTOCOL - 1}).encode()], ids=str
+)
+def test_whoever_speaks_something_else_is_left_at_once(tmp_path: Path, hello: bytes) -> None:
+    with socket.socket(socket.AF_UNIX) as listener, (tmp_path / "ring").open("wb") as ring:
+        listener.bind(str(tmp_path / "rows.sock"))
+        listener.listen(1)
+        left: list[bytes] = []
+
+        def serve() -> None:
+            peer, _ = listener.accept()
+            with peer:
+                socket.send_fds(peer, [struct.pack("<I", len(hello)) + hello], [ring.fileno()])
+                left.append(peer.recv(1))
+
+        server = threading.Thread(target=serve)
+        server.start()
+        open_before = len(list(Path("/proc/self/fd").iterdir()))
+        with pytest.raises(TransportError, match="run the same omnicfg on both sides") as raised:
+            RowReceiver(tmp_path / "rows.sock")
+        server.join(PATIENCE_S)
+        assert left == [b""], "while the error is still looked at"
+        assert raised.value.__traceback__ is not None
+        assert len(list(Path("/proc/self/fd").iterdir())) <= open_before
+
+
 def test_a_slot_of_a_consumer_that_is_gone_is_not_published_to_the_next(sender: RowSender) -> None:
     receiver = RowReceiver(sender.path)
     slot = sender.reserve(TOKEN)
@@ -212,6 +324,29 @@ def test_the_end_of_the_engine_ends_the_iteration(sender: RowSender) -> None:
     assert not sender.path.exists()
 
 
+def test_a_receiver_that_another_thread_has_closed_is_at_its_end(sender: RowSender) -> None:
+    receiver = RowReceiver(sender.path)
+    assert send(sender, "a", 0, 1, fill=1)
+    assert receiver.receive()
+    receiver.close()
+    assert receiver.receive() is None
+
+
+def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("mine")
+    with pytest.raises(TransportError, match="name another path"):
+        RowSender(tmp_path / "notes", LAYOUT, 1024)
+    assert (tmp_path / "notes").read_text() == "mine"
+
+
+def test_a_socket_that_was_left_behind_is_replaced(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(tmp_path / "rows.sock"))
+    sender = RowSender(tmp_path / "rows.sock", LAYOUT, 1024)
+    RowReceiver(sender.path).close()
+    sender.close()
+
+
 def test_only_the_owner_may_connect(sender: RowSender) -> None:
     assert sender.path.stat().st_mode & 0o077 == 0
 
@@ -219,6 +354,8 @@ def test_only_the_owner_may_connect(sender: RowSender) -> None:
 def test_a_path_too_long_for_a_socket_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TransportError, match="longer than 107 bytes"):
         RowSender(tmp_path / ("x" * 120), LAYOUT, 1024)
+    with pytest.raises(TransportError, match="longer than 107 bytes"):
+        RowReceiver(tmp_path / ("x" * 120))
 
 
 def test_nobody_listening_is_said(tmp_path: Path) -> None:
@@ -310,9 +447,12 @@ def test_a_consumer_that_cannot_map_the_ring_may_come_again_for_the_hosts(offeri
         assert not slot.on_gpu
 
 
-def test_an_engine_that_cannot_make_its_ring_says_why(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "error", [RuntimeError("cudaMalloc: cudaErrorMemoryAllocation"), ImportError("no cudaErrorMemoryAllocation")]
+)
+def test_an_engine_that_cannot_make_its_ring_says_why(tmp_path: Path, error: Exception) -> None:
     def fails() -> OwnRing:
-        raise RuntimeError("cudaMalloc: cudaErrorMemoryAllocation")
+        raise error
 
     sender = RowSender(tmp_path / "rows.sock", LAYOUT, 1024, offer=fails)
     try:
