@@ -9,7 +9,8 @@ consumer); what the front has to say comes over a socket, one JSON object a line
   {key, rows} at the end of a request that was opened with this stage as the option ``keep``, and every second ``beat``
   {steps, frames, open}, from between two steps: a stage that hangs falls silent.
 
-A step that fails takes down the requests that it was for, and nothing else. The process ends with its front.
+A step that fails takes down the requests that it was for, and nothing else. The process ends with its front, and where
+it cannot hear any more what comes: it is started again then.
 """
 
 from __future__ import annotations
@@ -84,7 +85,9 @@ def main() -> int:
 
 
 class Worker:
-    """Runs an executor: takes in what comes, computes, hands on. :meth:`run` returns when the front has gone."""
+    """Runs an executor: takes in what comes, computes, hands on. :meth:`run` returns when the front has gone, and when
+    what comes cannot be followed any more.
+    """
 
     def __init__(self, job: Job, executor: Executor) -> None:
         self._job = job
@@ -118,7 +121,7 @@ class Worker:
             self._beat()
 
     def _take_in(self) -> bool:
-        """Everything that has come; waits where there is nothing to compute. False when the front has gone."""
+        """Everything that has come; waits where there is nothing to compute. False when no more can come."""
         try:
             task = self._inbox.get_nowait() if self._executor.ready() else self._inbox.get(timeout=_BEAT_S)
             while True:
@@ -181,8 +184,9 @@ class Worker:
     def _follow_front(self) -> None:
         with contextlib.suppress(OSError), self._front.makefile("r", encoding="utf-8") as lines:
             for line in lines:
+                if not line.endswith("\n"):  # of a front that died while it wrote
+                    return
                 self._inbox.put(partial(self._obey, json.loads(line)))
-        self._inbox.put(None)
 
     def _obey(self, message: Mapping[str, Any]) -> None:
         key, executor = message["key"], self._executor
@@ -264,9 +268,16 @@ class Worker:
         with contextlib.suppress(OSError):  # the front has gone, as the inbox will say
             self._front.sendall(line.encode())
 
-    @staticmethod
-    def _start(target: Callable[[], None]) -> None:
-        threading.Thread(target=target, name=target.__name__, daemon=True).start()
+    def _start(self, target: Callable[[], None]) -> None:
+        """Have a thread follow what comes, and the work end with it, however it ends: requests would wait for ever."""
+
+        def follow() -> None:
+            try:
+                target()
+            finally:
+                self._inbox.put(None)
+
+        threading.Thread(target=follow, name=target.__name__, daemon=True).start()
 
 
 def _is_out_of_memory(error: Exception) -> bool:

@@ -292,6 +292,30 @@ def test_it_ends_with_its_front(rig: Rig) -> None:
     assert not rig.sender.path.with_name("out").exists(), "no socket is left"
 
 
+def test_it_ends_with_a_front_that_died_within_a_word(rig: Rig) -> None:
+    rig.front.sendall(b'{"do": "open", "key": "a", "opt')
+    rig.front.shutdown(socket.SHUT_RDWR)
+    rig.thread.join(PATIENCE_S / 4)
+    assert not rig.thread.is_alive()
+
+
+def test_it_ends_where_rows_cannot_be_read_any_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stage that computes on, deaf to rows, would let every request wait for ever."""
+
+    def lost(*_: object) -> None:
+        raise RuntimeError("cudaMemcpyAsync: cudaErrorIllegalAddress")
+
+    told: list[threading.ExceptHookArgs] = []
+    monkeypatch.setattr(threading, "excepthook", told.append)
+    rig = Rig(tmp_path)
+    monkeypatch.setattr(RowReceiver, "_rows", lost)
+    rig.send("a", 0, [[1, 1]])
+    rig.thread.join(PATIENCE_S / 4)
+    assert not rig.thread.is_alive()
+    assert "cudaErrorIllegalAddress" in str(until(lambda: told)[0].exc_value)
+    rig.close()
+
+
 def test_a_job_travels_as_json(tmp_path: Path) -> None:
     job = Job(1, "talker", "codec-talker", StageOptions(tmp_path, {"module": "X"}, limit=3), "a", "b", "c")
     assert Job.from_json(job.to_json()) == job
