@@ -11,7 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from omnicfg.engine.spec import EngineSpecError, PayloadRows, partial_layers, row_shards, size_of, text_config
+from omnicfg.engine.spec import (
+    EngineSpecError,
+    PayloadRows,
+    in_json,
+    partial_layers,
+    row_shards,
+    size_of,
+    text_config,
+)
 
 DEFAULT_BLOCK_SIZE: Final = 16
 DEFAULT_UTILIZATION: Final = 0.92
@@ -31,8 +39,9 @@ _STEP_VALUES: Final = 11
 """Values per token and element of the hidden size that a step has in use at its peak."""
 
 _ITEMSIZE = {"float32": 4, "float": 4, "float16": 2, "half": 2, "bfloat16": 2}
-_FULL_PRECISION = {"float32", "float"}
+_FULL_PRECISION = ("float32", "float")
 _FP8 = {"fp8", "fp8_e4m3", "fp8_e5m2"}
+_ITS_OWN: Final = "take the file that belongs to the checkpoint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +125,15 @@ def block_size(engine_args: Mapping[str, Any]) -> int:
 
 def model_dtype(hf_config: Mapping[str, Any], engine_args: Mapping[str, Any]) -> str:
     """The dtype in which vLLM runs the model: ``dtype``, or for ``auto`` the checkpoint's, halved from float32."""
-    asked = str(engine_args.get("dtype") or "auto")
+    asked, where = engine_args.get("dtype") or "auto", "dtype"
     if asked == "auto":
         config = text_config(hf_config)
         sources = (config.get("dtype"), config.get("torch_dtype"), hf_config.get("dtype"), hf_config.get("torch_dtype"))
-        stored = next((str(source) for source in sources if source), "bfloat16")
+        stored, where = next((source for source in sources if source), "bfloat16"), "config.json: dtype"
         asked = "bfloat16" if stored in _FULL_PRECISION else stored
-    if asked not in _ITEMSIZE:
-        raise EngineSpecError(f"dtype: {asked!r} is not known; use one of {', '.join(sorted(_ITEMSIZE))}")
+    if not isinstance(asked, str) or asked not in _ITEMSIZE:
+        remedy = f"set dtype to one of {', '.join(sorted(_ITEMSIZE))}"
+        raise EngineSpecError(f"{where}: {in_json(asked)} is not known; {remedy}")
     return asked
 
 
@@ -137,8 +147,8 @@ def _values_per_layer(config: Mapping[str, Any], hidden: int, engine_args: Mappi
     if config.get("kv_lora_rank"):
         return _number(config, "kv_lora_rank") + _number(config, "qk_rope_head_dim")
     heads = _number(config, "num_attention_heads")
-    kv_heads = int(config.get("num_key_value_heads") or heads)
-    head_dim = int(config.get("head_dim") or hidden // heads)
+    kv_heads = _number_or(config, "num_key_value_heads", heads)
+    head_dim = _number_or(config, "head_dim", hidden // heads)
     return 2 * max(1, kv_heads // size_of(engine_args, "tensor_parallel_size")) * head_dim
 
 
@@ -149,11 +159,18 @@ def _cache_itemsize(kv_cache_dtype: str, model_itemsize: int) -> int:
         return _ITEMSIZE[kv_cache_dtype]
     if kv_cache_dtype in _FP8:
         return 1
-    raise EngineSpecError(f"kv_cache_dtype: the size of {kv_cache_dtype!r} is not known")
+    known = ", ".join(sorted({"auto", *_ITEMSIZE, *_FP8}))
+    raise EngineSpecError(f"kv_cache_dtype: the size of {in_json(kv_cache_dtype)} is not known; set one of {known}")
 
 
 def _number(config: Mapping[str, Any], name: str) -> int:
     value = config.get(name)
-    if type(value) is not int or value < 1:
-        raise EngineSpecError(f"config.json: {name} is {value!r}, not a positive number")
-    return value
+    if type(value) is int and value > 0:
+        return value
+    what = f"{name} is {in_json(value)}, not a positive whole number" if name in config else f"there is no {name}"
+    raise EngineSpecError(f"config.json: {what}: {_ITS_OWN}")
+
+
+def _number_or(config: Mapping[str, Any], name: str, default: int) -> int:
+    """As :func:`_number`; ``default`` where the model leaves it open."""
+    return default if config.get(name) is None else _number(config, name)

@@ -12,6 +12,7 @@ table, and a multimodal position's comes from the encoder's output.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
@@ -82,9 +83,9 @@ class PayloadRows:
             listed = told if isinstance(told, list) else [told]
         if not isinstance(listed, list) or any(type(layer) is not int and layer != FINAL for layer in listed):
             where = "config.json: " + record["layers_from"] if told is not None else "payload"
-            raise EngineSpecError(f"{where}: layers must be layer numbers or `{FINAL}`, not {listed!r}")
+            raise EngineSpecError(f"{where}: layers must be layer numbers or `{FINAL}`, not {in_json(listed)}")
         depth = text_config(hf_config).get("num_hidden_layers")
-        layers = [layer for layer in listed if layer not in {FINAL, depth}]
+        layers = [layer for layer in listed if layer not in (FINAL, depth)]
         measures = {name: tuple(fields) for name, fields in record.get("measures", {}).items()}
         return cls(tuple(layers), final=len(layers) < len(listed), measures=measures)
 
@@ -335,6 +336,11 @@ def setting(config: Mapping[str, Any], dotted_name: str) -> Any:
     for step in dotted_name.split("."):
         value = value.get(step) if isinstance(value, Mapping) else None
     return value
+
+
+def in_json(value: Any) -> str:
+    """A value as whoever wrote it has it in a JSON file: ``null``, not ``None``."""
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _sequence(config: Mapping[str, Any], name: str) -> list[Any]:

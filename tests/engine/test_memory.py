@@ -20,6 +20,9 @@ THINKER = {
     },
 }
 LAYER_24 = PayloadRows((24,), final=False)
+OWN = "take the file that belongs to the checkpoint"
+DTYPES = "bfloat16, float, float16, float32, half"
+CACHE_DTYPES = "auto, bfloat16, float, float16, float32, fp8, fp8_e4m3, fp8_e5m2, half"
 
 
 def test_one_row_of_qwen3_omnis_thinker_costs_four_percent() -> None:
@@ -58,14 +61,37 @@ def test_vllm_halves_float32_unless_told_otherwise() -> None:
 @pytest.mark.parametrize(
     ("config", "args", "named"),
     [
-        ({}, {}, "num_hidden_layers"),
-        (THINKER, {"dtype": "int4"}, "dtype"),
-        (THINKER, {"kv_cache_dtype": "nvfp4"}, "kv_cache_dtype"),
+        ({}, {}, f"config.json: there is no num_hidden_layers: {OWN}"),
+        (THINKER, {"dtype": "int4"}, f'dtype: "int4" is not known; set dtype to one of {DTYPES}'),
+        ({**THINKER, "dtype": "int4"}, {}, f'config.json: dtype: "int4" is not known; set dtype to one of {DTYPES}'),
+        ({**THINKER, "dtype": ["x"]}, {}, f'config.json: dtype: ["x"] is not known; set dtype to one of {DTYPES}'),
+        (
+            THINKER,
+            {"kv_cache_dtype": "nvfp4"},
+            f'kv_cache_dtype: the size of "nvfp4" is not known; set one of {CACHE_DTYPES}',
+        ),
     ],
 )
 def test_what_is_not_known_is_said(config: dict[str, object], args: dict[str, object], named: str) -> None:
-    with pytest.raises(EngineSpecError, match=named):
+    with pytest.raises(EngineSpecError) as raised:
         estimate(config, args)
+    assert str(raised.value) == named
+
+
+@pytest.mark.parametrize(
+    "name", ["num_hidden_layers", "hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim"]
+)
+@pytest.mark.parametrize(
+    ("value", "written"), [(None, "null"), (True, "true"), ("48", '"48"'), (48.0, "48.0"), (0, "0"), ([1], "[1]")]
+)
+def test_what_is_no_number_is_said_as_the_file_has_it(name: str, value: object, written: str) -> None:
+    config = {**THINKER["thinker_config"]["text_config"], name: value}  # type: ignore[index]
+    if value is None and name in {"num_key_value_heads", "head_dim"}:
+        estimate(config, {})  # transformers writes null for what a model leaves open
+        return
+    with pytest.raises(EngineSpecError) as raised:
+        estimate(config, {})
+    assert str(raised.value) == f"config.json: {name} is {written}, not a positive whole number: {OWN}"
 
 
 def test_stages_of_a_pipeline_share_layers() -> None:

@@ -65,6 +65,18 @@ def test_a_record_that_cannot_be_kept_is_refused(record: dict[str, Any], reason:
         PayloadRows.from_record(record, QWEN3)
 
 
+def test_layers_that_are_none_are_told_as_the_file_has_them() -> None:
+    with pytest.raises(EngineSpecError) as raised:
+        PayloadRows.from_record({"layers_from": "mine"}, {"mine": [24, None, True, "last"]})
+    told = 'config.json: mine: layers must be layer numbers or `final`, not [24, null, true, "last"]'
+    assert str(raised.value) == told
+
+
+@pytest.mark.parametrize("depth", [None, [48], {"a": 1}, "48"])
+def test_a_depth_that_is_no_number_makes_no_layer_the_last(depth: object) -> None:
+    assert PayloadRows.from_record({"layers": [24]}, {"num_hidden_layers": depth}) == LAYER_24
+
+
 def test_rows_are_switched_on_by_engine_args_alone() -> None:
     args = spec.rows_engine_args(LAYER_24, QWEN3, {}, socket="/run/rows.sock")
     assert args["hf_overrides"] == {"architectures": ["PayloadQwen3MoeForCausalLM"]}
