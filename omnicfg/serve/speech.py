@@ -78,6 +78,9 @@ def _reasons(request: Request) -> Iterator[str]:
     place = _bundled(plan, plan.stages[1]).get("voices")
     if place and request.config is not None and not _voices(request, place):
         yield f"the config.json of `{request.model}` has no {place}: it is the first stage's part of a model"
+    for option, frames in _frames(plan).items():
+        if frames < (least := 1 if option == "chunk" else 0):
+            yield f"{_CHUNKS[option]} is {frames}, and the last stage needs {least} or more"
     if (plan.stages[0].arg("data_parallel_size") or 1) > 1:
         yield "the first stage has several replicas, and later stages read the rows of one"
 
@@ -158,7 +161,7 @@ def _options(request: Request, stage: StagePlan, machine: Machine) -> StageOptio
         sampling=stage.extras.value("default_sampling_params") or {},
         engine_args={name: engine_args[name] for name in _ENGINE_ARGS if engine_args.get(name) is not None},
         chunk=chunk,
-        first_chunk=frames.get("first_chunk", chunk),
+        first_chunk=frames.get("first_chunk") or chunk,  # 0 is upstream's default: none of its own
         context=frames.get("context", 0),
         window=_WINDOWS * chunk,
     )
@@ -171,7 +174,7 @@ def _frames(plan: Plan) -> dict[str, int]:
     extra: dict[str, Any] = {}
     for name in named:
         extra |= (connectors.get(name) or {}).get("extra") or {}
-    return {option: extra[key] for option, key in _CHUNKS.items() if isinstance(extra.get(key), int)}
+    return {option: extra[key] for option, key in _CHUNKS.items() if type(extra.get(key)) is int}
 
 
 def _environment(stage: StagePlan, machine: Machine, before: StagePlan) -> dict[str, str]:

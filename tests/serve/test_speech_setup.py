@@ -70,6 +70,23 @@ def test_the_plan_says_how_many_frames_go_together(tmp_path: Path) -> None:
     assert (options.first_chunk, options.chunk, options.window) == (2, 10, 40)
 
 
+def test_no_frames_in_a_first_chunk_of_its_own_are_as_many_as_in_any(tmp_path: Path) -> None:
+    asked = request(tmp_path, connectors__in_shared_memory__extra__initial_codec_chunk_frames=0)
+    options = setup_of(bundled.launch(asked, CPU)).jobs[1].options
+    assert (options.first_chunk, options.chunk) == (25, 25)
+
+
+@pytest.mark.parametrize(
+    ("key", "frames", "least"),
+    [("codec_chunk_frames", 0, 1), ("initial_codec_chunk_frames", -1, 0), ("codec_left_context_frames", -1, 0)],
+)
+def test_chunks_that_cannot_be_are_the_reason_for_silence(tmp_path: Path, key: str, frames: int, least: int) -> None:
+    """With none in a chunk a talker would be given credit for no frame, and its request would never end."""
+    given: dict[str, Any] = {f"connectors__in_shared_memory__extra__{key}": frames}
+    asked = request(tmp_path, **given)
+    assert silent_reason(asked) == f"{key} is {frames}, and the last stage needs {least} or more"
+
+
 def test_the_plan_says_how_stages_sample_and_how_many_they_serve(tmp_path: Path) -> None:
     asked = request(tmp_path, stages__1__max_num_seqs=3, stages__1__default_sampling_params__temperature=0.9)
     options = setup_of(bundled.launch(asked, CPU)).jobs[0].options
