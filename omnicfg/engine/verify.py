@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     import torch
 
 BLOCK = 32
+_END_S = 10.0
+"""How long the end of an engine may take to reach its consumer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +153,8 @@ class Engine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._consumer.close()
         self.llm.llm_engine.engine_core.shutdown()
+        self._consumer.close()
         self._folder.cleanup()
 
     def _wave(self, scenario: str, wave: Wave) -> Iterator[Outcome]:
@@ -236,8 +238,9 @@ class _Consumer:
         return flat.view(-1, len(layout.names), layout.width).float()
 
     def close(self) -> None:
-        """Disconnect."""
-        self._thread.join(timeout=0.1)
+        """Once the engine has gone: take in what is left, then let the ring and the socket go."""
+        self._thread.join(timeout=_END_S)
+        self._receiver.close()
 
     def _follow(self) -> None:
         assembler = PayloadAssembler(self._receiver.layout)
