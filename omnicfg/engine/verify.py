@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import random
 import sys
 import tempfile
@@ -293,7 +294,8 @@ def compare(outcomes: Sequence[Outcome], truth: Truth) -> list[Verdict]:
         count = min(len(expected), len(outcome.rows))
         if count == 0:
             continue
-        apart = (expected[:count] - outcome.rows[:count]).abs()
+        # what is no number is as far off as can be: nothing compares with it
+        apart = (expected[:count] - outcome.rows[:count]).abs().nan_to_num(nan=math.inf, posinf=math.inf)
         verdict.tokens += count
         verdict.hit_tokens += outcome.cached
         verdict.worst = max(verdict.worst, apart.max().item())

@@ -1,11 +1,22 @@
-"""The consumer of a verification."""
+"""What a verification says of rows, and its consumer."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
+import pytest
+
 from omnicfg.engine.transport import RowLayout, RowSender, rows_message
-from omnicfg.engine.verify import _Consumer
+from omnicfg.engine.verify import Outcome, _Consumer, compare
+
+
+@pytest.mark.parametrize("cached", [0, 1])
+def test_rows_that_are_no_numbers_are_wrong(cached: int) -> None:
+    torch = pytest.importorskip("torch", reason="comes with the extra cpu or cuda")
+    rows = torch.tensor([[[math.nan, 1.0]], [[1.0, 1.0]]])
+    (verdict,) = compare([Outcome("hit", (5, 6), cached, complete=True, rows=rows)], lambda _: torch.ones(2, 1, 2))
+    assert (verdict.worst, verdict.worst_on_hits) == (math.inf, math.inf if cached else 0.0)
 
 
 def test_a_consumer_that_is_closed_keeps_neither_thread_nor_socket(tmp_path: Path) -> None:
