@@ -45,6 +45,7 @@ _ALIGNMENT = 64
 _IN_MEMORY, _ON_GPU = 0, 1
 _ANSWER_S: Final = 60.0
 """How long a consumer may take to say which ring it wants; it may have to start CUDA first."""
+_RETRY_S: Final = 0.05
 _POSITION = struct.Struct("<Q")
 _LENGTH = struct.Struct("<I")
 _TIMEVAL = struct.Struct("@ll")
@@ -275,8 +276,10 @@ class RowSender:
         while not self._closed:
             try:
                 peer, _ = self._listener.accept()
-            except OSError:
-                return
+            except OSError:  # closed, or this process may open no file more at present
+                if not self._closed:
+                    time.sleep(_RETRY_S)
+                continue
             with peer:
                 with contextlib.suppress(OSError):
                     self._welcome(peer)
@@ -649,7 +652,7 @@ def _connect(path: Path, timeout: float) -> socket.socket:
                 raise TransportError(
                     _no_answer(path, timeout) if is_busy else f"no engine listens at {path}"
                 ) from error
-            time.sleep(0.05)
+            time.sleep(_RETRY_S)
         except BaseException:
             peer.close()
             raise

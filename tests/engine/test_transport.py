@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import socket
 import struct
@@ -304,6 +305,24 @@ def test_whoever_speaks_something_else_is_left_at_once(tmp_path: Path, hello: by
         assert left == [b""], "while the error is still looked at"
         assert raised.value.__traceback__ is not None
         assert len(list(Path("/proc/self/fd").iterdir())) <= open_before
+
+
+def test_an_engine_that_can_open_no_file_for_a_while_lets_consumers_in_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accept, failures = socket.socket.accept, [OSError(errno.EMFILE, "Too many open files")]
+
+    def scarce(listener: socket.socket) -> tuple[socket.socket, str]:
+        if failures:
+            raise failures.pop()
+        return accept(listener)
+
+    monkeypatch.setattr(socket.socket, "accept", scarce)
+    sender = RowSender(tmp_path / "rows.sock", LAYOUT, CAPACITY)
+    with RowReceiver(sender.path, timeout=PATIENCE_S / 4):
+        assert not failures
+    sender.close()
+    assert not sender._doorman.is_alive()
 
 
 def test_a_slot_of_a_consumer_that_is_gone_is_not_published_to_the_next(sender: RowSender) -> None:
