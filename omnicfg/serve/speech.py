@@ -19,7 +19,7 @@ from omnicfg.catalog.capabilities import stage_record
 from omnicfg.engine.front.api_key import VARIABLE as API_KEY_VARIABLE
 from omnicfg.engine.front.setup import Setup
 from omnicfg.engine.memory import model_dtype
-from omnicfg.engine.spec import setting
+from omnicfg.engine.spec import EngineSpecError, setting
 from omnicfg.engine.stages import DEFAULT_CHUNK, StageOptions
 from omnicfg.engine.worker import Job
 from omnicfg.payload import remote_edges
@@ -71,6 +71,10 @@ def _reasons(request: Request) -> Iterator[str]:
             yield f"{shown} does not read the stage before it and that one only"
         if "executor" not in _bundled(plan, stage):
             yield f"the bundled engine has nothing that computes {shown} of pipeline {plan.pipeline}"
+        try:
+            model_dtype(request.config or {}, plain(stage.engine_args))
+        except EngineSpecError as error:
+            yield f"{shown}: {error}"
     for edge in remote_edges(plan):
         yield f"{edge.why}; for several hosts use --engine vllm-omni"
     if not Path(request.model).is_dir() and request.config is None:

@@ -118,6 +118,14 @@ def test_a_stage_that_nothing_computes_is_the_reason_for_silence(tmp_path: Path)
     assert "--kv-transfer-config" in launch.command, "its Thinker keeps the rows that the missing stage would read"
 
 
+def test_a_dtype_that_no_stage_computes_in_is_the_reason_for_silence(tmp_path: Path) -> None:
+    known = "bfloat16, float, float16, float32, half"
+    asked = request(tmp_path, stages__1__dtype="int4")
+    assert silent_reason(asked) == f'stage 1 (talker): dtype: "int4" is not known; set dtype to one of {known}'
+    asked = replace(request(tmp_path, "qwen3_omni_moe"), config={"dtype": "int4"})
+    assert str(silent_reason(asked)).startswith('stage 1 (talker): config.json: dtype: "int4" is not known')
+
+
 def test_a_connector_of_several_hosts_is_never_left_out_in_silence(tmp_path: Path) -> None:
     asked = request(tmp_path, connectors__in_shared_memory__name="MooncakeTransferEngineConnector")
     reason = str(silent_reason(asked))
