@@ -40,7 +40,7 @@ from omnicfg.engine.device_ring import DeviceRing
 from omnicfg.engine.metrics import BYTES, CACHE_BYTES, DROPPED, ROWS, WAITED, PayloadMetrics, PayloadStats, Tally
 from omnicfg.engine.paged_rows import PagedRows
 from omnicfg.engine.spec import CONFIG_KEY, REQUEST_FLAG, SHARDS_KEY, PayloadRows, shard_path, socket_path
-from omnicfg.engine.transport import Media, RowLayout, RowSender, Slot, rows_message
+from omnicfg.engine.transport import Media, RowLayout, RowSender, Slot, aligned, rows_message
 
 if TYPE_CHECKING:
     from vllm.distributed.kv_transfer.kv_connector.v1.metrics import KVConnectorPromMetrics, KVConnectorStats
@@ -209,7 +209,7 @@ class Shipper:
         self._token_bytes = sender.layout.token_bytes
         self._most = sender.capacity // _MESSAGES_PER_RING // self._token_bytes
         if self._most == 0:
-            least = _MESSAGES_PER_RING * self._token_bytes
+            least = aligned(_MESSAGES_PER_RING * self._token_bytes)
             raise ValueError(f"ring_bytes: {sender.capacity} are too few for rows of this model: at least {least}")
         self._ring = torch.frombuffer(sender.buffer, dtype=torch.uint8)
         self._pinned = False

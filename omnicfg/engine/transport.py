@@ -211,7 +211,7 @@ class RowSender:
             start = self._reserved
             if start % self.capacity + size > self.capacity:  # a slot does not wrap
                 start += self.capacity - start % self.capacity
-            end = start + _aligned(size)
+            end = start + aligned(size)
             peer, seen, since = self._peer, self._released, time.monotonic()
             while peer is not None and self._peer is peer and end - self._free_from(start) > self.capacity:
                 self._room.wait(0.5)
@@ -609,7 +609,8 @@ def _framed(message: Mapping[str, Any]) -> bytes:
     return _LENGTH.pack(len(body)) + body
 
 
-def _aligned(size: int) -> int:
+def aligned(size: int) -> int:
+    """Bytes of a ring that so many take up."""
     return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
