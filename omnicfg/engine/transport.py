@@ -477,7 +477,7 @@ class RowReceiver(Receiver):
     def _give_back(self) -> None:
         """Whatever the timeout is: room that is not given back would be missing until the next message, if one comes.
 
-        The engine's doorman does nothing but take these in, so that this never waits for the engine.
+        The engine's doorman does nothing but take these in, so that this waits for no step of the engine.
         """
         if self._release is not None:
             self._socket.settimeout(None)
