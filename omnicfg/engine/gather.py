@@ -339,9 +339,12 @@ class Shipper:
     def _post(self) -> None:
         while (item := self._outbox.get()) is not None:
             event, message, slot = item
-            if event is not None:
-                event.synchronize()
-            self._sender.publish(message, slot)
+            try:
+                if event is not None:
+                    event.synchronize()
+                self._sender.publish(message, slot)
+            except Exception as error:  # noqa: BLE001 - as in the packer
+                self._failure = error
 
 
 class PayloadConnector(KVConnectorBase_V1, SupportsHMA):

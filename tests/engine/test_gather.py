@@ -27,6 +27,7 @@ from omnicfg.engine.transport import (  # noqa: E402
     Rows,
     RowSender,
 )
+from tests.patience import until  # noqa: E402
 
 BLOCK = 4
 
@@ -329,6 +330,19 @@ def test_a_copy_that_fails_fails_the_step_that_needs_it(wire: Wire) -> None:
     wire.shipper.ship(StepOrders(new=[Span("a", None, 0, 4, [BLOCKS + 7])]))
     with pytest.raises(RuntimeError, match="could not be copied"):
         wire.shipper.begin(["a"])
+
+
+def test_a_message_that_cannot_be_sent_fails_a_step(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a copy has failed on the GPU, which shows when the postman waits for it."""
+
+    def fails(*_: object) -> bool:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr(wire.sender, "publish", fails)
+    wire.shipper.ship(StepOrders(new=[Span("a", None, 0, 4, [3])]))
+    until(lambda: wire.shipper._failure)
+    with pytest.raises(RuntimeError, match="could not be copied"):
+        wire.shipper.begin()
 
 
 def test_an_assembler_makes_whole_payloads_of_it(wire: Wire) -> None:
