@@ -175,7 +175,7 @@ class RowSender:
         _check_length(path)
         self.path = path
         self.layout = layout
-        self.capacity = capacity // _ALIGNMENT * _ALIGNMENT
+        self.capacity = max(_ALIGNMENT, capacity // _ALIGNMENT * _ALIGNMENT)
         self.stall_seconds = stall_seconds
         self.shards = shards
         self._fd = os.memfd_create("omnicfg-rows", os.MFD_CLOEXEC)

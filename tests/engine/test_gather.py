@@ -319,10 +319,13 @@ def test_a_step_that_may_reuse_blocks_waits_for_their_rows(wire: Wire, cache: to
     assert arrived == {span.request: truth.numpy().tobytes() for span in BURST}
 
 
-def test_a_ring_that_is_too_small_is_told_how_large_it_has_to_be(tmp_path: Path, cache: torch.Tensor) -> None:
+@pytest.mark.parametrize("capacity", [10, 127])
+def test_a_ring_that_is_too_small_is_told_how_large_it_has_to_be(
+    capacity: int, tmp_path: Path, cache: torch.Tensor
+) -> None:
     layout = RowLayout(("x", "y"), WIDTH, "bfloat16", 2)  # 12 bytes a token: 96 of eight are no multiple of 64
     with pytest.raises(ValueError, match="at least 128"):
-        Shipper(cache, BLOCK, RowSender(tmp_path / "small.sock", layout, 127), Tally())
+        Shipper(cache, BLOCK, RowSender(tmp_path / "small.sock", layout, capacity), Tally())
     Shipper(cache, BLOCK, RowSender(tmp_path / "rows.sock", layout, 128), Tally()).close()
 
 
