@@ -22,7 +22,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -187,15 +187,13 @@ class Bench:
         self._name, self._group, self._runner = group, GROUPS[group], runner
         self.results, self._budget, self._tiny, self._blocks = results, budget, tiny, blocks
         self._thinker = Thinker(tiny)
-        self._profiles = False
         chosen = [load for load in self._group.loads if loads is None or load.name in loads]
         self._loads = [load.tiny() if tiny else load for load in chosen]
 
     def run(self, repetitions: int, *, profile: bool = False) -> None:
         """Start all servers at once, warm them up, then go through the arms in turn, load by load."""
-        self._profiles = profile
         with ExitStack() as held:
-            servers = {name: held.enter_context(self._server(name)) for name in self._group.servers}
+            servers = {name: held.enter_context(self._server(name, traced=profile)) for name in self._group.servers}
             starts = {name: round(server.wait_ready(400), 1) for name, server in servers.items()}
             print("seconds to start:", starts, flush=True)
             tokens = {name: server.cache_tokens() for name, server in servers.items()}
@@ -210,13 +208,16 @@ class Bench:
                 self._profile(servers, consumers)
                 self._trace(servers, consumers)
 
-    def _server(self, name: str) -> Server:
+    def _server(self, name: str, *, traced: bool) -> Server:
         folder = self.results.folder
         port = 8101 + 10 * sorted(GROUPS).index(self._name) + list(self._group.servers).index(name)
         environment = server_environment(folder) | {"VLLM_USE_V2_MODEL_RUNNER": _RUNNERS[self._runner]}
         if self._tiny:
             environment |= cores_on_cpu(self._group.gpus)
-        return Server(name, self._arguments(name), port, folder / f"{self._name}-{name}.log", environment)
+        words = self._arguments(name)
+        if traced:
+            words += kernels.server_words(self._traces(name), cpu=self._tiny)
+        return Server(name, words, port, folder / f"{self._name}-{name}.log", environment)
 
     def _arguments(self, name: str) -> list[str]:
         """The server's command line."""
@@ -227,8 +228,6 @@ class Bench:
         words += ON if kind.cache else OFF
         if kind.rows:
             words += rows_flags(self._thinker, self._socket(name), self._engine_args, kind.shards)
-        if self._profiles:
-            words += kernels.server_words(self._traces(name), cpu=self._tiny)
         return words
 
     def _traces(self, server: str) -> Path:
@@ -272,32 +271,35 @@ class Bench:
 
     def _profile(self, servers: Mapping[str, Server], consumers: Mapping[str, Consumer]) -> None:
         """Look into the engine of every arm under every load."""
-        for load in self._loads:
+        for load, arm, name in self._unseen("profile"):
             longer = replace(load, prompts=_PROFILED_ON_CPU) if self._tiny else load
-            for arm in self._group.arms_of(load):
-                name = f"profile-{self._name}-{load.name}-{arm}"
-                if self.results.done(name) or self._budget.left < _LAST_S:
-                    continue
-                server = servers[self._group.arms[arm].server]
-                with profiled.sampled(server.engine_processes(), self.results.folder, name) as files:
-                    self._measure(longer, arm, "profile", servers, consumers)
-                self.results.write(name, profiled.told(files, longer.prompts))
-                print(name, self.results.read(name), flush=True)
+            server = servers[self._group.arms[arm].server]
+            with profiled.sampled(server.engine_processes(), self.results.folder, name) as files:
+                self._measure(longer, arm, "profile", servers, consumers)
+            self.results.write(name, profiled.told(files, longer.prompts))
+            print(name, self.results.read(name), flush=True)
 
     def _trace(self, servers: Mapping[str, Server], consumers: Mapping[str, Consumer]) -> None:
         """Have every arm's kernels told under every load."""
-        for load in self._loads:
+        for load, arm, name in self._unseen("kernels"):
             fewer = replace(load, prompts=min(load.prompts, max(load.concurrency, _TRACED_TOKENS // load.answer)))
+            server = self._group.arms[arm].server
+            with kernels.traced(servers[server], self._traces(server)) as files:
+                self._measure(fewer, arm, "trace", servers, consumers)
+            self.results.write(name, kernels.told(files, fewer.prompts))
+            for file in files:
+                file.unlink()
+
+    def _unseen(self, way: str) -> Iterator[tuple[Load, str, str]]:
+        """Every load and arm that was not looked into in this way, and what its result is called; while time lasts."""
+        for load in self._loads:
             for arm in self._group.arms_of(load):
-                name = f"kernels-{self._name}-{load.name}-{arm}"
-                if self.results.done(name) or self._budget.left < _LAST_S:
-                    continue
-                server = self._group.arms[arm].server
-                with kernels.traced(servers[server], self._traces(server)) as files:
-                    self._measure(fewer, arm, "trace", servers, consumers)
-                self.results.write(name, kernels.told(files, fewer.prompts))
-                for file in files:
-                    file.unlink()
+                name = self._seen(way, load, arm)
+                if not self.results.done(name) and self._budget.left >= _LAST_S:
+                    yield load, arm, name
+
+    def _seen(self, way: str, load: Load, arm: str) -> str:
+        return f"{way}-{self._name}-{load.name}-{arm}"
 
     def _measure(
         self, load: Load, name: str, seed: str, servers: Mapping[str, Server], consumers: Mapping[str, Consumer]
@@ -357,9 +359,9 @@ class Bench:
                 told = [self._compared(load, arm, figure) for figure in ("requests_per_second", "cpu_ms_per_request")]
                 if all(told):
                     lines.append(f"  {load.name:18} {arm:10} {told[0]} req/s  {told[1]} ms of CPU a request")
-                if self.results.done(profile := f"profile-{self._name}-{load.name}-{arm}"):
+                if self.results.done(profile := self._seen("profile", load, arm)):
                     lines.append(f"  {'':18} {'':10} {self._profiled(profile)}")
-                if self.results.done(f"kernels-{self._name}-{load.name}-{arm}"):
+                if self.results.done(self._seen("kernels", load, arm)):
                     lines += [f"  {'':18} {'':10} {line}" for line in self._traced(load, arm)]
         if self.results.done(f"{self._name}-state"):
             state = self.results.read(f"{self._name}-state")
@@ -385,7 +387,7 @@ class Bench:
         )
 
     def _traced(self, load: Load, arm: str) -> list[str]:
-        base, own = (self.results.read(f"kernels-{self._name}-{load.name}-{one}") for one in (self._group.base, arm))
+        base, own = (self.results.read(self._seen("kernels", load, one)) for one in (self._group.base, arm))
         taken = f"{own['kernels_per_request']:.1f} kernels, {own['ms_per_request']:.3f} ms of the GPU a request"
         lines = [f"{taken}; {own['busy']:.1%} of the time busy"]
         if arm != self._group.base:

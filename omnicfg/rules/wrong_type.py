@@ -13,6 +13,7 @@ from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.secrets import looks_secret, redacted
 from omnicfg.tree import LayerKind, Mapping, Node, Scalar, Sequence, plain
 from omnicfg.value_types import ValueType, kind_of
+from omnicfg.variables import can_be_named, can_hold
 from omnicfg.wording import in_yaml
 
 RULE = Rule(
@@ -80,10 +81,10 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
 def _variables(block: Block) -> Iterator[Finding]:
     """Names and values that no process can have in its environment: whoever is to start with them does not."""
     for name, node in block.node.items.items():
-        if not str(name) or "=" in str(name) or "\0" in str(name):
+        if not can_be_named(name):
             message = f"`{name}` in {block.what} is no name that a variable can have"
             yield Finding(block.node.key_mark(name), message, None, block.stage_id, block.platform)
-        elif "\0" in str(plain(node)):
+        elif not can_hold(plain(node)):
             message = f"`{name}` in {block.what} holds a null character, which ends the value of a variable"
             yield Finding(node.mark, message, None, block.stage_id, block.platform)
 

@@ -21,6 +21,7 @@ from omnicfg.resources.sizes import gib
 from omnicfg.serve.install_cpu import TORCH_INDEX, broken_companions
 from omnicfg.serve.machine import Machine
 from omnicfg.serve.processes import listeners
+from omnicfg.variables import can_be_named, can_hold
 
 SERVED_VLLM: Final = "0.32.0"
 PLUGIN: Final = "omnicfg"
@@ -79,7 +80,7 @@ def environment_problems(stages: Iterable[StagePlan]) -> Iterator[Diagnostic]:
     """A variable of a stage's ``env`` that no process can have."""
     for stage in stages:
         for name, value in (stage.runtime.value("env") or {}).items():
-            if not str(name) or "=" in str(name) or "\0" in f"{name}{value}":
+            if not (can_be_named(name) and can_hold(value)):
                 yield problem(
                     f"no process can have the variable {str(name)!r} of stage {stage.stage_id}'s `env`",
                     "A name is not empty and has no `=`; neither it nor its value has a NUL character.",

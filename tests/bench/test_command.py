@@ -24,6 +24,11 @@ def refused(*words: str) -> tuple[str, str | None]:
     return first.message, first.help
 
 
+def quick(model: Path, out: Path) -> list[str]:
+    """A bench of a few small loads."""
+    return ["bench", "prefix-cache", "qwen3_omni_moe", "--model", str(model), "--quick", "--out", str(out)]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -153,16 +158,7 @@ def test_no_report_tells_a_secret_of_a_setting_or_of_an_address(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("numpy")
-    words = [
-        "bench",
-        "prefix-cache",
-        "qwen3_omni_moe",
-        "--model",
-        str(model),
-        "--quick",
-        "--out",
-        str(tmp_path / "out"),
-    ]
+    words = quick(model, tmp_path / "out")
     words += ["--arm", "on:stages.0.env={HF_TOKEN: sesame}", "--url", "http://me:sesame@127.0.0.1:9"]
     monkeypatch.setattr("sys.argv", ["omnicfg", *words])
     with pytest.raises(SystemExit) as ended:
@@ -179,16 +175,7 @@ def test_too_little_time_for_anything_is_told_as_that(
 ) -> None:
     """The same command again would not go on."""
     pytest.importorskip("numpy")
-    words = [
-        "bench",
-        "prefix-cache",
-        "qwen3_omni_moe",
-        "--model",
-        str(model),
-        "--quick",
-        "--out",
-        str(tmp_path / "out"),
-    ]
+    words = quick(model, tmp_path / "out")
     assert run([*words, "--arm", "on", "--url", "http://127.0.0.1:9", "--seconds", "5"]) == 1
     assert "nothing is measured: no load fits into so few `--seconds`" in capsys.readouterr().err
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import random
 import signal
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +28,7 @@ from benchmarks.engine.soak import (
 from omnicfg.engine.spec import request_flag
 from omnicfg.serve.preflight import free_port
 from tests.patience import PATIENCE_S, until
+from tests.waves import asked_at_once
 
 pytest.importorskip("vllm", reason="starts the engine")
 pytestmark = pytest.mark.slow
@@ -188,22 +187,9 @@ def test_the_server_outlives_its_consumer_and_takes_another(started: tuple[Serve
 
 def test_a_worker_that_dies_fails_requests_and_ends_the_server(server: Server) -> None:
     worker = next(int(name.split()[-1]) for name in server.resident() if "Worker" in name)
-    outcomes: list[int] = []
-
-    def request() -> None:
-        try:
-            outcomes.append(post(server, json.dumps(ask(max_tokens=1200)).encode())[0])
-        except (OSError, http.client.HTTPException):
-            outcomes.append(599)  # the connection was closed: a failure too, and no hanging
-
-    # A second wave waits behind the first eight: however late this process gets a core, not all have been answered.
-    clients = [threading.Thread(target=request) for _ in range(16)]
-    for client in clients:
-        client.start()
-    until(lambda: server.metrics()["vllm:num_requests_running"])
-    os.kill(worker, signal.SIGKILL)
-    for client in clients:
-        client.join(timeout=PATIENCE_S)
+    with asked_at_once(lambda: post(server, json.dumps(ask(max_tokens=1200)).encode())[0], 16) as outcomes:
+        until(lambda: server.metrics()["vllm:num_requests_running"])
+        os.kill(worker, signal.SIGKILL)
     assert len(outcomes) == 16
     lost = [status for status in outcomes if status != 200]
     assert lost

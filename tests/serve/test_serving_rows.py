@@ -26,6 +26,7 @@ from omnicfg.resources.estimate import StageEstimate, estimates
 from omnicfg.serve.machine import installed_vllm
 from tests.patience import PATIENCE_S, until
 from tests.serve.served import Served, body
+from tests.waves import asked_at_once
 
 pytestmark = [
     pytest.mark.slow,
@@ -176,22 +177,10 @@ def test_a_client_that_leaves_frees_its_slot_and_its_rows(server: Served, sink: 
 
 
 def test_a_crashed_engine_fails_its_requests_and_comes_back(server: Served, socket: Path, sink: PayloadSink) -> None:
-    engine, outcomes = server.engine_process(), []
-
-    def request() -> None:
-        try:
-            outcomes.append(complete(server, "lost", max_tokens=900)[0])
-        except (OSError, http.client.HTTPException):
-            outcomes.append(599)  # the connection was closed: a failure too, and no hanging
-
-    # A second wave waits behind the first four: however late this process gets a core, not all have been answered.
-    asking = [threading.Thread(target=request) for _ in range(8)]
-    for thread in asking:
-        thread.start()
-    until(server.running)
-    os.kill(engine, signal.SIGKILL)
-    for thread in asking:
-        thread.join(timeout=PATIENCE_S)
+    engine = server.engine_process()
+    with asked_at_once(lambda: complete(server, "lost", max_tokens=900)[0], 8) as outcomes:
+        until(server.running)
+        os.kill(engine, signal.SIGKILL)
     assert len(outcomes) == 8
     lost = [status for status in outcomes if status != 200]
     assert lost

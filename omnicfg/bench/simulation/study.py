@@ -70,18 +70,16 @@ def study(
     sizes = cache_tokens or _sizes(traffic, figures)
     runs: list[Run] = []
     enough: set[tuple[int, str]] = set()
-    left_out = False
+    clusters = [(count, name) for count in replicas for name in (by if count > 1 else (ONE,))]
     for size in sorted(sizes):
-        clusters = [(count, name) for count in replicas for name in (by if count > 1 else (ONE,))]
         for count, name in clusters:
             if (count, name) in enough:
-                left_out = True
                 continue
             outcome = simulate(traffic, count, name, figures.with_cache(size), figures.speed)
             runs.append(Run(count, name, size, outcome.to_dict()))
             if outcome.roomy:
                 enough.add((count, name))
-    return Study(traffic, figures, tuple(runs), ttft_ms, left_out)
+    return Study(traffic, figures, tuple(runs), ttft_ms, left_out=len(runs) < len(sizes) * len(clusters))
 
 
 def _sizes(traffic: Traffic, figures: Figures) -> list[int]:
