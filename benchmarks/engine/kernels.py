@@ -7,7 +7,6 @@ requests does not. How much of the time no kernel runs tells whether the GPU wai
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,14 +59,15 @@ def told(files: Sequence[Path], requests: int) -> dict[str, Any]:
     """
     events = json.loads(files[0].read_text())["traceEvents"]
     spans = _spans(events, _ON_GPU) or _spans(events, _ON_CPU)
-    taken, each = Counter[str](), 1 / requests
+    taken, each = dict[str, float](), 1 / requests
     for name, begin, end in spans:
-        taken[name] += end - begin
+        taken[name] = taken.get(name, 0.0) + end - begin
+    longest = sorted(taken, key=lambda name: -taken[name])[:_SHOWN]
     return {
         "kernels_per_request": round(len(spans) * each, 1),
         "ms_per_request": round(sum(taken.values()) / 1000 * each, 4),
         "busy": round(_busy(spans), 4),
-        "us_per_request": {name: round(us * each, 3) for name, us in taken.most_common(_SHOWN)},
+        "us_per_request": {name: round(taken[name] * each, 3) for name in longest},
     }
 
 

@@ -21,6 +21,8 @@ _OURS: Final = ("omnicfg/engine/", "omnicfg/serve/", "connector")
 _AROUND: Final = "omnicfg/engine/thinkers.py"
 """Of ours too, but what it calls is the model's own work."""
 _SHOWN: Final = 12
+_BEGUN: Final = "Sampling process"
+"""What py-spy says when it begins."""
 
 
 def available() -> bool:
@@ -32,7 +34,8 @@ def available() -> bool:
 def sampled(pids: Sequence[int], folder: Path, name: str) -> Iterator[list[Path]]:
     """Sample these processes while the body runs; afterwards the files have a line a stack: frames, and their count.
 
-    Raises :class:`RuntimeError` where py-spy may not look into a process.
+    The body begins when all are being sampled: py-spy reads a process's libraries first, which can take longer than a
+    load. Raises :class:`RuntimeError` where py-spy may not look into a process.
     """
     files = [folder / f"{name}-{pid}.txt" for pid in pids]
     command = ["py-spy", "record", "--rate", str(_RATE), "--nonblocking", "--format", "raw", "--duration", "600"]
@@ -41,7 +44,7 @@ def sampled(pids: Sequence[int], folder: Path, name: str) -> Iterator[list[Path]
             held.enter_context(
                 subprocess.Popen(
                     [*command, "--pid", str(pid), "--output", str(file)],
-                    stdout=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     text=True,
                 )
@@ -49,6 +52,8 @@ def sampled(pids: Sequence[int], folder: Path, name: str) -> Iterator[list[Path]
             for pid, file in zip(pids, files, strict=True)
         ]
         try:
+            for one in running:
+                _wait(one)
             yield files
         finally:
             for one in running:
@@ -77,6 +82,14 @@ def told(files: Sequence[Path], requests: int) -> dict[str, Any]:
         "ms_per_request in what rows add": round(ours * each, 4),
         "functions": dict(functions.most_common(_SHOWN)),
     }
+
+
+def _wait(sampler: subprocess.Popen[str]) -> None:
+    """Until it samples, or has ended without."""
+    assert sampler.stdout is not None
+    for line in sampler.stdout:
+        if _BEGUN in line:
+            return
 
 
 def _own(frames: Sequence[str]) -> set[str]:

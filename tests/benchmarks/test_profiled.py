@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -14,9 +13,13 @@ STEP = "run (vllm/v1/engine/core.py:1);execute_model (vllm/v1/worker/gpu_model_r
 MODEL = f"{STEP};KeepsPayloadRows.forward (omnicfg/engine/thinkers.py:46)"
 
 
-def wait_for(file: Path) -> None:
-    while not file.exists():
-        time.sleep(0.01)
+def sampler(folder: Path, monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
+    """A ``py-spy`` that does this; ``file`` is what it was told to write."""
+    tool = folder / "py-spy"
+    begin = ("#!/usr/bin/env python3", "import signal, sys, time", "file = sys.argv[sys.argv.index('--output') + 1]")
+    tool.write_text("\n".join((*begin, *lines)))
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
 
 
 def test_samples_in_the_models_own_forward_are_not_what_rows_add(tmp_path: Path) -> None:
@@ -41,25 +44,24 @@ def test_samples_in_the_models_own_forward_are_not_what_rows_add(tmp_path: Path)
 
 
 def test_a_sampler_that_cannot_look_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tool = tmp_path / "py-spy"
-    ended = tmp_path / "ended"
-    tool.write_text(f"#!/bin/sh\necho 'Permission Denied' >&2\ntouch {ended}\nexit 1\n")
-    tool.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    sampler(tmp_path, monkeypatch, "sys.exit('Permission Denied')")
     assert available()
     with pytest.raises(RuntimeError, match="Permission Denied"), sampled([4], tmp_path, "one"):
-        wait_for(ended)
+        pass
 
 
-def test_a_sampler_is_asked_for_what_it_has_when_the_body_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tool = tmp_path / "py-spy"
-    tool.write_text(
-        "#!/usr/bin/env python3\nimport signal, sys, time\nfile = sys.argv[sys.argv.index('--output') + 1]\n"
-        "signal.signal(signal.SIGINT, lambda *_: (open(file, 'w').write('main (x.py:1) 7\\n'), sys.exit(0)))\n"
-        "open(file + '.ready', 'w').close()\ntime.sleep(60)\n"
+def test_the_body_begins_when_all_are_sampled_and_they_are_asked_for_what_they_have_when_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sampler(
+        tmp_path,
+        monkeypatch,
+        "signal.signal(signal.SIGINT, lambda *_: (open(file, 'w').write('main (x.py:1) 7\\n'), sys.exit(0)))",
+        "time.sleep(1)",
+        "open(file + '.begun', 'w').close()",
+        "print('py-spy> Sampling process 500 times a second', flush=True)",
+        "time.sleep(60)",
     )
-    tool.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    with sampled([4], tmp_path, "one") as files:
-        wait_for(Path(f"{files[0]}.ready"))
-    assert told(files, requests=1)["samples"] == 7
+    with sampled([4, 5], tmp_path, "one") as files:
+        assert all(Path(f"{file}.begun").exists() for file in files)
+    assert told(files, requests=1)["samples"] == 14
