@@ -25,6 +25,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -265,7 +266,7 @@ class Bench:
                     if self._budget.left < _LAST_S:
                         print("no time left: run the same command again", flush=True)
                         return
-                    result = self._measure(load, arm, str(repetition), servers, consumers)
+                    result, _ = self._measure(load, arm, str(repetition), servers, consumers)
                     self.results.write(name, result)
                     print(name, result, flush=True)
 
@@ -285,8 +286,9 @@ class Bench:
             fewer = replace(load, prompts=min(load.prompts, max(load.concurrency, _TRACED_TOKENS // load.answer)))
             server = self._group.arms[arm].server
             with kernels.traced(servers[server], self._traces(server)) as files:
-                self._measure(fewer, arm, "trace", servers, consumers)
-            self.results.write(name, kernels.told(files, fewer.prompts))
+                _, answers = self._measure(fewer, arm, "trace", servers, consumers)
+            told = kernels.told(files, fewer.prompts)
+            self.results.write(name, {**told, "answers": [sha256(text.encode()).hexdigest()[:8] for text in answers]})
             for file in files:
                 file.unlink()
 
@@ -303,7 +305,8 @@ class Bench:
 
     def _measure(
         self, load: Load, name: str, seed: str, servers: Mapping[str, Server], consumers: Mapping[str, Consumer]
-    ) -> dict[str, Any]:
+    ) -> tuple[dict[str, Any], list[str]]:
+        """The figures, and the answers' texts."""
         arm = self._group.arms[name]
         server, consumer = servers[arm.server], consumers[arm.server] if arm.rows else None
         first, *bodies = load.bodies(seed, rows=arm.rows, vocabulary=self._thinker.vocabulary)
@@ -316,7 +319,7 @@ class Bench:
             take(consumer, taken, 1)
         before, cpu = server.metrics(), server.cpu_seconds()
         began = time.perf_counter()
-        asyncio.run(closed_loop(server.url, bodies, load.concurrency))
+        answers = asyncio.run(closed_loop(server.url, bodies, load.concurrency))
         answered = time.perf_counter() - began
         if consumer:
             delivered = take(consumer, taken, 1 + len(bodies))
@@ -327,7 +330,7 @@ class Bench:
             counter: round(after.get(f"{full}_total", 0.0) - before.get(f"{full}_total", 0.0), 3)
             for counter, full in _COUNTERS.items()
         }
-        return {
+        result = {
             "requests_per_second": round(len(bodies) / seconds, 3),
             "seconds": round(seconds, 3),
             "seconds_to_last_answer": round(answered, 3),
@@ -335,6 +338,7 @@ class Bench:
             **counted,
             **{_DELIVERED[counter]: count for counter, count in delivered.items()},
         }
+        return result, answers
 
     def names(self, repetitions: int) -> list[str]:
         """The measurements that so many repetitions make."""
@@ -391,6 +395,8 @@ class Bench:
         taken = f"{own['kernels_per_request']:.1f} kernels, {own['ms_per_request']:.3f} ms of the GPU a request"
         lines = [f"{taken}; {own['busy']:.1%} of the time busy"]
         if arm != self._group.base:
+            same = [one == other for one, other in zip(base["answers"], own["answers"], strict=True)]
+            lines[0] += f"; {sum(same)} of {len(same)} answers as {self._group.base}'s"
             more = kernels.apart(base["us_per_request"], own["us_per_request"])
             lines += [f"  {us:+8.2f} us a request: {name[:80]}" for name, us in more.items()]
         return lines

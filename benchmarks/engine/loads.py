@@ -48,23 +48,26 @@ def take(consumer: Consumer, before: dict[str, int], payloads: int) -> dict[str,
     return came
 
 
-async def closed_loop(url: str, bodies: list[bytes], concurrency: int) -> None:
-    """Send every body, ``concurrency`` at a time."""
+async def closed_loop(url: str, bodies: list[bytes], concurrency: int) -> list[str]:
+    """Send every body, ``concurrency`` at a time; their answers' texts, in the same order."""
     import aiohttp
 
-    waiting = iter(bodies)
+    waiting = iter(enumerate(bodies))
+    texts = [""] * len(bodies)
     headers = {"Content-Type": "application/json"}
     timeout = aiohttp.ClientTimeout(total=300)
     async with aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0)) as session:
 
         async def work() -> None:
-            for body in waiting:
+            for index, body in waiting:
                 async with session.post(f"{url}/v1/completions", data=body, headers=headers) as answer:
                     text = await answer.text()
                     if answer.status != 200:
                         raise RuntimeError(f"{answer.status}: {text[:500]}")
+                    texts[index] = json.loads(text)["choices"][0]["text"]
 
         await asyncio.gather(*(work() for _ in range(concurrency)))
+    return texts
 
 
 def _tokens(source: random.Random, count: int, vocabulary: int) -> list[int]:
