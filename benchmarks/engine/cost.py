@@ -393,7 +393,8 @@ class Bench:
     def _traced(self, load: Load, arm: str) -> list[str]:
         base, own = (self.results.read(self._seen("kernels", load, one)) for one in (self._group.base, arm))
         taken = f"{own['kernels_per_request']:.1f} kernels, {own['ms_per_request']:.3f} ms of the GPU a request"
-        lines = [f"{taken}; {own['busy']:.1%} of the time busy"]
+        shares = f"{own['busy']:.1%} of the time busy, {own['waits']:.1%} waiting, else {own['gap_us']} us a gap"
+        lines = [f"{taken}; {shares}"]
         if arm != self._group.base:
             same = [one == other for one, other in zip(base["answers"], own["answers"], strict=True)]
             lines[0] += f"; {sum(same)} of {len(same)} answers as {self._group.base}'s"

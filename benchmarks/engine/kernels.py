@@ -1,7 +1,8 @@
 """What a server's GPU computes, kernel by kernel, by vLLM's torch profiler.
 
 Requests a second of two servers scatter by some percent from turn to turn; how long their kernels take for the same
-requests does not. How much of the time no kernel runs tells whether the GPU waits for the CPU.
+requests does not. How much of the time no kernel runs, and in gaps of which length, tells whether the GPU waits for the
+CPU.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 from typing import Any, Final
 
 from benchmarks.engine.servers import Server
@@ -20,6 +22,8 @@ _STOP_S: Final = 180.0
 """Writing a trace takes a while."""
 _NAME: Final = 120
 _SHOWN: Final = 40
+_WAITS_US: Final = 5.0
+"""Kernels of one CUDA graph follow each other faster; a longer gap is a wait for whoever launches the next one."""
 
 
 def server_words(folder: Path, *, cpu: bool) -> list[str]:
@@ -54,19 +58,28 @@ def traced(server: Server, folder: Path) -> Iterator[list[Path]]:
 
 
 def told(files: Sequence[Path], requests: int) -> dict[str, Any]:
-    """Of the first rank: kernels and their milliseconds a request, the share of the time in which one runs, and the
-    kernels that take longest, in microseconds a request. Of a CPU operators, those inside of others among them.
+    """Of the first rank: kernels and their milliseconds a request, the shares of the time in which one runs and in
+    which the GPU waits for the next, the median of the gaps between two that follow each other at once, and the kernels
+    that take longest, in microseconds a request. Of a CPU operators, those inside of others among them.
+
+    Raises :class:`ValueError` where nothing was traced.
     """
     events = json.loads(files[0].read_text())["traceEvents"]
     spans = _spans(events, _ON_GPU) or _spans(events, _ON_CPU)
+    if not spans:
+        raise ValueError(f"{files[0]}: nothing ran while it was traced")
     taken, each = dict[str, float](), 1 / requests
     for name, begin, end in spans:
         taken[name] = taken.get(name, 0.0) + end - begin
     longest = sorted(taken, key=lambda name: -taken[name])[:_SHOWN]
+    gaps, time = _gaps(spans), max(end for *_, end in spans) - spans[0][1]
+    waits = [gap for gap in gaps if gap > _WAITS_US]
     return {
         "kernels_per_request": round(len(spans) * each, 1),
         "ms_per_request": round(sum(taken.values()) / 1000 * each, 4),
-        "busy": round(_busy(spans), 4),
+        "busy": round(1 - sum(gap for gap in gaps if gap > 0) / time, 4),
+        "waits": round(sum(waits) / time, 4),
+        "gap_us": round(median(gap for gap in gaps if gap <= _WAITS_US), 3) if len(gaps) > len(waits) else None,
         "us_per_request": {name: round(taken[name] * each, 3) for name in longest},
     }
 
@@ -87,12 +100,10 @@ def _spans(events: Sequence[Mapping[str, Any]], categories: frozenset[str]) -> l
     return sorted(found, key=lambda span: span[1])
 
 
-def _busy(spans: Sequence[tuple[str, float, float]]) -> float:
-    """The share of the time from the first begin to the last end in which at least one runs."""
-    if not spans:
-        return 0.0
-    busy, until = 0.0, spans[0][1]
-    for _, begin, end in spans:
-        busy += max(0.0, end - max(begin, until))
+def _gaps(spans: Sequence[tuple[str, float, float]]) -> list[float]:
+    """From the latest end so far to each begin; negative where one begins before the others have ended."""
+    gaps, until = list[float](), spans[0][2]
+    for _, begin, end in spans[1:]:
+        gaps.append(begin - until)
         until = max(until, end)
-    return busy / (until - spans[0][1]) if until > spans[0][1] else 0.0
+    return gaps

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -33,7 +34,7 @@ def table(page: str, heading: str, header: str) -> list[Row]:
     text = (PAGES / page).read_text(encoding="utf-8")
     below = text[text.index(heading) :].split(f"{header}\n", 1)[1]
     lines = below[: below.index("\n\n")].splitlines()[1:]
-    return [[cell.strip().replace("**", "") for cell in line.strip("|").split("|")] for line in lines]
+    return [[cell.strip().replace("**", "") for cell in line.strip().strip("|").split("|")] for line in lines]
 
 
 def change(value: float, base: float) -> str:
@@ -62,6 +63,7 @@ HEADER = "| load | hits | requests/s, off | on | published, H20: main | publishe
     [
         ("# The published text rows, on one H200", "qwen3-omni", "bench_qwen3_h200", 21),
         ("## MiniCPM-o 4.5's rows", "minicpm-o-4-5", "bench_minicpmo_h200", 12),
+        ("### The rows that were missing, on another machine", "minicpm-o-4-5", "bench_minicpmo_more_h200", 6),
     ],
 )
 def test_text_beside_what_is_published(heading: str, model: str, folder: str, rows: int) -> None:
@@ -71,6 +73,83 @@ def test_text_beside_what_is_published(heading: str, model: str, folder: str, ro
     assert sorted(row[0] for row in shown) == sorted(both)
     assert len(shown) == rows
     assert shown == [beside(model, folder, row[0]) for row in shown]
+
+
+def test_text_beside_plain_vllm_with_its_cache_on() -> None:
+    known = measured("bench_qwen3_plain_h200")
+    shown = table(
+        "text.md", "For two rows only one server", "  | load | hits | requests/s, plain vLLM with its cache on | on |"
+    )
+    rows = []
+    for name in ("P16384_h94_c64", "MP32_c64"):
+        plain, on = (known[arm, name] for arm in ("plain", "on"))
+        assert plain["hit_tokens"] == on["hit_tokens"]
+        change_ = change(on["requests_per_second"], plain["requests_per_second"])
+        rows.append([name, f"{on['hit_rate']:.0%}", f"{plain['requests_per_second']:.2f}", change_])
+    assert shown == rows
+
+
+def turns(run: dict[str, Any], group: str, load: str, arm: str) -> str:
+    """Median and range of an arm's ratios to its group's own server, as a table has them."""
+    ratios = []
+    for turn in range(run["turns"]):
+        own, base = (run["measurements"][f"{group}-{load}-{one}-{turn}"] for one in (arm, group))
+        ratios.append(own["requests_per_second"] / base["requests_per_second"])
+    return f"{median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
+
+
+def test_the_rows_that_missed_again() -> None:
+    five, two = json.loads((PAGES / "engine_cost_v1_profiled_h200.json").read_text(encoding="utf-8"))["runs"]
+    heading, plain, off = "#### The two rows that missed", "plain vLLM, cache on", "cache off"
+    (p1024, dec, one) = ("P1024_h94_c64", "DEC100_c32", "P1024_h0_c1")
+    text, rows = "text only", "rows to a consumer"
+    assert table("engine.md", heading, "| load | arm | ratio to | five turns | two turns |") == [
+        [p1024, text, plain, turns(five, "plain", p1024, "text"), turns(two, "plain", p1024, "text")],
+        [dec, text, plain, turns(five, "plain", dec, "text"), turns(two, "plain", dec, "text")],
+        ["", rows, "", turns(five, "plain", dec, "rows"), turns(two, "plain", dec, "rows")],
+        ["", text, off, turns(five, "off", dec, "text"), ""],
+        ["", rows, "", turns(five, "off", dec, "rows"), ""],
+        [one, text, off, turns(five, "off", one, "text"), ""],
+        ["", rows, "", turns(five, "off", one, "rows"), ""],
+    ]
+    shown = table(
+        "engine.md",
+        heading,
+        "| load | arm | answers as plain vLLM's | kernels a request | the GPU computes, a request | | busy "
+        "| waits for a launch |",
+    )
+    traced = [
+        two["measurements"][f"kernels-plain-{load}-{arm}"]
+        for load, arms in ((p1024, ("plain", "text")), (dec, ("plain", "text", "rows")))
+        for arm in arms
+    ]
+    assert [(row[3], row[4].removesuffix(" ms"), row[6]) for row in shown] == [
+        (
+            f"{one['kernels_per_request']:,}",
+            f"{one['ms_per_request']:.{3 if one['requests'] == 512 else 2}f}",
+            f"{one['busy']:.1%}",
+        )
+        for one in traced
+    ]
+    assert [row[2] for row in shown if row[2]] == [
+        f"{one['answers_as_plain']} of {one['requests']}" for one in traced[1:2] + traced[3:]
+    ]
+    assert [row[5] for row in shown if row[5]] == [
+        f"{one['ms_per_request'] / base['ms_per_request']:.3f}"
+        for one, base in ((traced[1], traced[0]), (traced[3], traced[2]), (traced[4], traced[2]))
+    ]
+
+
+def test_each_gpu_of_the_placement_is_within_its_stages_shares() -> None:
+    told = json.loads((PAGES / "speech_h200.json").read_text(encoding="utf-8"))["placement_2026_11_30"]
+    shown = table(
+        "speech.md", "## The placement", "| GPU | stages and their shares | allowed by them | in use at most |"
+    )
+    assert told["answers"] == {"200": 16, "others": 0}
+    for (device, _, allowed, used), most, total in zip(shown, told["mib_in_use_at_most"], told["mib"], strict=True):
+        share = sum(one["share"] for one in told["shares"] if one["devices"] == device)
+        assert (allowed, used) == (f"{share * total / 1024:.1f} GiB", f"{most / 1024:.1f} GiB")
+        assert most <= share * total
 
 
 def spoken(folder: str, hits: int) -> Iterator[Row]:
@@ -107,6 +186,7 @@ def test_memory_and_errors_in_the_text() -> None:
     folders = (
         ("text.md", "bench_qwen3_h200", "{off:.2f} and {on:.2f} GiB resident"),
         ("text.md", "bench_minicpmo_h200", "{off:.2f} and {on:.2f} GiB resident"),
+        ("text.md", "bench_minicpmo_more_h200", "{off:.2f} and {on:.2f} GiB resident"),
         (
             "speech.md",
             "bench_speech_one_h200",

@@ -40,6 +40,21 @@ def test_what_runs_at_once_is_busy_once(trace: list[Path]) -> None:
     assert told(trace, requests=1)["busy"] == 0.8  # 40 and 40 of the 100 from the first to the last
 
 
+def test_long_gaps_are_waits_and_the_others_have_a_median(tmp_path: Path) -> None:
+    begins = [0, 10.5, 21.0, 30.0, 70.0]  # half a microsecond twice, a microsecond early, thirty late
+    file = tmp_path / "rank0.json"
+    file.write_text(json.dumps({"traceEvents": [event("gemm", begin, 10) for begin in begins]}))
+    one = told([file], requests=1)
+    assert (one["busy"], one["waits"], one["gap_us"]) == (0.6125, 0.375, 0.5)
+
+
+def test_a_trace_in_which_nothing_ran_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "rank0.json"
+    file.write_text(json.dumps({"traceEvents": []}))
+    with pytest.raises(ValueError, match="nothing ran"):
+        told([file], requests=1)
+
+
 def test_without_a_gpu_operators_are_told(tmp_path: Path) -> None:
     file = tmp_path / "rank0.json"
     file.write_text(json.dumps({"traceEvents": [event("aten::mm", 0, 10, "cpu_op")]}))
