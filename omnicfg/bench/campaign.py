@@ -61,7 +61,8 @@ class Campaign:
         """Measure what is missing; false where time was up before the end."""
         self._learn()
         while (session := next(self._sessions(), None)) is not None:
-            if self._is_late(self.forecast.start + self.forecast.load(session.loads[0])):
+            first = min(self.forecast.load(session.subject.name, load) for load in session.loads)
+            if self._is_late(self.forecast.start + first):
                 return False
             if not self._measure(session):
                 return False
@@ -74,7 +75,7 @@ class Campaign:
         loads = {load.name: load for load in self.loads}
         for one in self.store.measurements():
             if one["load"] in loads:
-                self.forecast.measured(loads[one["load"]], one["seconds"])
+                self.forecast.measured(one["arm"], loads[one["load"]], one["seconds"])
             if one["server"]["start_s"] is not None:
                 self.forecast.started(one["server"]["start_s"])
 
@@ -96,21 +97,24 @@ class Campaign:
 
     def _measure(self, session: Session) -> bool:
         """Every load of a session that time allows; false where it did not allow all."""
+        arm, skipped = session.subject.name, False
         with self._served(session) as server:
             if server.start_s is not None:
                 self.forecast.started(server.start_s)
             self.progress.status(f"{self._where(session)}: warming up", force=True)
             self._warm_up(server)
             for load in session.loads:
-                if self._is_late(self.forecast.load(load)):
-                    return False
+                if self._is_late(self.forecast.load(arm, load)):
+                    skipped = True  # a shorter one may still fit
+                    continue
                 measurement = self._one(session, load, server)
                 self.store.keep(measurement)
                 self.kept += 1
-                self.forecast.measured(load, measurement["seconds"])
-                left = self.forecast.left([one.loads for one in self._sessions()]) - self.forecast.start
+                self.forecast.measured(arm, load, measurement["seconds"])
+                sessions = [(one.subject.name, one.loads) for one in self._sessions()]
+                left = self.forecast.left(sessions) - self.forecast.start
                 self.progress.measured(measurement, duration(max(left, 0)))
-        return True
+        return not skipped
 
     @contextmanager
     def _served(self, session: Session) -> Iterator[Server]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TextIO
 
 from omnicfg.bench.loads import Load
@@ -16,38 +16,55 @@ _FIRST_GUESS_S: Final = 30.0
 
 
 class Forecast:
-    """How long what is left will take, from what the same loads, or others of so many tokens, took before."""
+    """How long what is left will take, from what the same loads took before, in the same arm or in others."""
 
     def __init__(self) -> None:
-        self._seconds: dict[str, list[float]] = {}
-        self._work = 0.0
-        self._spent = 0.0
+        self._seconds: dict[str, dict[str, float]] = {}  # by arm and load, the longest
+        self._loads: dict[str, Load] = {}
         self._starts: list[float] = []
 
-    def measured(self, load: Load, seconds: float) -> None:
-        """A load took so long."""
-        self._seconds.setdefault(load.name, []).append(seconds)
-        self._work += work(load)
-        self._spent += seconds
+    def measured(self, arm: str, load: Load, seconds: float) -> None:
+        """A load took an arm so long."""
+        took = self._seconds.setdefault(arm, {})
+        took[load.name] = max(seconds, took.get(load.name, 0.0))
+        self._loads[load.name] = load
 
     def started(self, seconds: float) -> None:
         """A server took so long to answer."""
         self._starts.append(seconds)
 
-    def load(self, load: Load) -> float:
-        """Seconds that a load may take: the longest that it took, or as many tokens of others."""
-        if load.name in self._seconds:
-            return max(self._seconds[load.name])
-        return work(load) * self._spent / self._work if self._work else _FIRST_GUESS_S
+    def load(self, arm: str, load: Load) -> float:
+        """Seconds that a load may take an arm: the longest that it took; what it took another arm, by how long the two
+        took for others that share as this one does; or as many tokens of any.
+        """
+        if load.name in self._seconds.get(arm, {}):
+            return self._seconds[arm][load.name]
+        others = [took[load.name] * self._pace(arm, other, load) for other, took in self._of_others(arm, load)]
+        if others:
+            return max(others)
+        known = [(name, seconds) for took in self._seconds.values() for name, seconds in took.items()]
+        asked = sum(work(self._loads[name]) for name, _ in known)
+        return work(load) * sum(seconds for _, seconds in known) / asked if asked else _FIRST_GUESS_S
 
     @property
     def start(self) -> float:
         """Seconds that a server may take to start."""
         return max(self._starts, default=_FIRST_GUESS_S)
 
-    def left(self, sessions: Sequence[Sequence[Load]]) -> float:
-        """Seconds for all of these sessions, each a server and its loads."""
-        return sum(self.start + sum(self.load(load) for load in loads) for loads in sessions)
+    def left(self, sessions: Sequence[tuple[str, Sequence[Load]]]) -> float:
+        """Seconds for all of these sessions, each the server of an arm and its loads."""
+        return sum(self.start + sum(self.load(arm, load) for load in loads) for arm, loads in sessions)
+
+    def _of_others(self, arm: str, load: Load) -> list[tuple[str, Mapping[str, float]]]:
+        return [(other, took) for other, took in self._seconds.items() if other != arm and load.name in took]
+
+    def _pace(self, arm: str, other: str, load: Load) -> float:
+        """How long this arm takes for a second of the other's; hits make them differ where prompts share something."""
+        own, its = self._seconds.get(arm, {}), self._seconds[other]
+        shares = bool(load.shared_prefix_tokens)
+        both = [name for name in own.keys() & its.keys() if bool(self._loads[name].shared_prefix_tokens) == shares]
+        took = sum(its[name] for name in both)
+        return sum(own[name] for name in both) / took if took else 1.0
 
 
 def work(load: Load) -> float:

@@ -127,11 +127,11 @@ def test_a_load_for_which_no_time_is_left_is_not_begun(tmp_path: Path) -> None:
     assert not made.run()
     assert list((tmp_path / "out/logs").iterdir()) == []
     made.forecast.started(0.1)
-    made.forecast.measured(COLD, 0.1)
-    made.forecast.measured(SHARED, 500.0)
+    made.forecast.measured("off", COLD, 500.0)
+    made.forecast.measured("off", SHARED, 0.1)
     made.seconds = 100.0
     assert not made.run()
-    assert [one["load"] for one in made.store.measurements()] == ["COLD"]
+    assert [one["load"] for one in made.store.measurements()] == ["SHARED"]  # the one before it was too long
 
 
 def test_two_calls_share_a_folder_and_know_of_each_other(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from omnicfg.bench.loads import Load
@@ -36,14 +38,27 @@ def test_only_requests_without_an_error_count() -> None:
 
 def test_what_is_left_is_guessed_from_what_it_took_before() -> None:
     forecast = Forecast()
-    assert forecast.load(LOAD) == 30.0
-    forecast.measured(LOAD, 4.0)
+    assert forecast.load("on", LOAD) == 30.0
+    forecast.measured("on", LOAD, 4.0)
     forecast.started(20.0)
-    twice = Load("B", 60, 40, 5, 0.0, 1, "text", 1, 20, 1)
+    twice = replace(LOAD, name="B", prompts=2 * LOAD.prompts)
     assert work(twice) == 2 * work(LOAD)
-    assert forecast.load(LOAD) == 4.0
-    assert forecast.load(twice) == pytest.approx(8.0)
-    assert forecast.left([[LOAD, twice], [LOAD]]) == pytest.approx(2 * 20 + 4 + 8 + 4)
+    assert forecast.load("on", LOAD) == 4.0
+    assert forecast.load("on", twice) == forecast.load("off", twice) == pytest.approx(8.0)
+    assert forecast.left([("on", [LOAD, twice]), ("off", [LOAD])]) == pytest.approx(2 * 20 + 4 + 8 + 4)
+
+
+def test_an_arm_that_hits_is_not_expected_to_take_as_long_as_one_that_does_not() -> None:
+    forecast = Forecast()
+    cold, shared, more = replace(LOAD, shared_prefix_tokens=0), replace(LOAD, name="B"), replace(LOAD, name="C")
+    for load, off, on in ((cold, 10.0, 11.0), (shared, 10.0, 2.0)):
+        forecast.measured("off", load, off)
+        forecast.measured("on", load, on)
+    forecast.measured("off", more, 50.0)
+    forecast.measured("off", replace(cold, name="D"), 50.0)
+    assert forecast.load("on", more) == pytest.approx(10.0)
+    assert forecast.load("on", replace(cold, name="D")) == pytest.approx(55.0)
+    assert forecast.load("plain", more) == 50.0  # the longest of the arms that had it: nothing is known of this one
 
 
 @pytest.mark.parametrize(("seconds", "told"), [(7.4, "7 s"), (150, "2 min"), (9000, "2.5 h")])
