@@ -1,7 +1,8 @@
 """Part two, on GPUs: what payload rows cost at the dimensions of Qwen3-Omni-30B-A3B's Thinker, through the OpenAI
 server.
 
-    python -m benchmarks.engine.cost OUT GROUP [--load NAME] [--runner v1] [--repetitions 3] [--profile]
+    python -m benchmarks.engine.cost OUT GROUP [--load NAME] [--runner v1] [--graphs 4096] [--repetitions 3]
+                                        [--profile]
 
 A GROUP is servers that share the GPUs, each with its own part of the memory and the same KV cache, so that arms
 alternate within seconds and without a restart; only one of them works at a time. ``off``: plain vLLM with its prefix
@@ -11,7 +12,7 @@ group's plain vLLM, ``rows`` ours with every request's rows delivered to a consu
 anybody asking for rows, ``replicated`` rows that are whole on each rank. Weights are dummies. Prompts are random token
 ids, the same for every arm of a repetition, and the prefix cache is emptied before every measurement. ``--profile``
 adds a turn in which py-spy looks into the engine (how much of its time lies in what rows add), and one in which vLLM's
-profiler tells how long which kernels of the GPU take.
+profiler tells how long which kernels of the GPU take. ``--graphs`` takes the CPU's time out of steps of prompts.
 """
 
 from __future__ import annotations
@@ -155,6 +156,7 @@ def main() -> int:
     parser.add_argument(
         "--blocks", type=int, help="KV blocks of every server: takes the rows' capacity out of the ratios"
     )
+    parser.add_argument("--graphs", type=int, metavar="TOKENS", help="CUDA graphs for steps of so many tokens, too")
     parser.add_argument("--runner", choices=sorted(_RUNNERS), default="v2", help="vLLM's model runner")
     parser.add_argument("--profile", action="store_true", help="look into the engines as well; needs py-spy")
     parser.add_argument("--tiny", action="store_true", help="a tiny model on the CPU: to try the script out")
@@ -163,7 +165,9 @@ def main() -> int:
         parser.error("--profile needs py-spy: `pip install py-spy`")
     options.out.mkdir(parents=True, exist_ok=True)
     results, budget = Results(options.out), Budget(options.seconds)
-    bench = Bench(options.group, results, budget, options.tiny, options.load, options.blocks, options.runner)
+    bench = Bench(
+        options.group, results, budget, options.tiny, options.load, options.blocks, options.runner, options.graphs
+    )
     with interruptible():
         try:
             bench.run(options.repetitions, profile=options.profile)
@@ -184,8 +188,9 @@ class Bench:
         loads: Sequence[str] | None,
         blocks: int | None,
         runner: str,
+        graphs: int | None = None,
     ) -> None:
-        self._name, self._group, self._runner = group, GROUPS[group], runner
+        self._name, self._group, self._runner, self._graphs = group, GROUPS[group], runner, graphs
         self.results, self._budget, self._tiny, self._blocks = results, budget, tiny, blocks
         self._thinker = Thinker(tiny)
         chosen = [load for load in self._group.loads if loads is None or load.name in loads]
@@ -227,6 +232,7 @@ class Bench:
         model = self._thinker.directory(self.results.folder, f"thinker-{self._name}")
         words = [*server_words(model, tiny=self._tiny, gpus=group.gpus), *([] if self._tiny else self._on_gpu())]
         words += ON if kind.cache else OFF
+        words += graph_words(self._graphs) if self._graphs else []
         if kind.rows:
             words += rows_flags(self._thinker, self._socket(name), self._engine_args, kind.shards)
         return words
@@ -447,6 +453,11 @@ def server_words(model: Path, *, tiny: bool, gpus: int) -> list[str]:
     if gpus > 1:
         words += ["--tensor-parallel-size", str(gpus), _NOT_THEIR_OWN, *(_RANKS_ON_CPU if tiny else [])]
     return words
+
+
+def graph_words(tokens: int) -> list[str]:
+    """CUDA graphs of doubling sizes for steps of up to so many tokens; vLLM's own end at twice ``max_num_seqs``."""
+    return ["--cudagraph-capture-sizes", *(str(2**power) for power in range(tokens.bit_length()))]
 
 
 def rows_flags(

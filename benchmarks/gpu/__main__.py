@@ -1,6 +1,7 @@
 """What needs one or two NVIDIA GPUs, part by part.
 
-    python -m benchmarks.gpu STATE PART... [--seconds 540] [--rounds 1] [--archive FILE] [--cpu]
+    python -m benchmarks.gpu STATE PART... [--seconds 540] [--rounds 1] [--loads NAME,NAME]
+                                   [--archive FILE] [--cpu]
 
 Parts run one after the other; ``A+B`` run at once, and ``B@45`` begins 45 seconds later. Everything ends within
 ``--seconds``, keeps what it measured, and the same command goes on from there. A table of every part comes last; the
@@ -24,6 +25,7 @@ from typing import Self
 from benchmarks.engine.support import Budget
 from benchmarks.gpu.archive import kept
 from benchmarks.gpu.parts import GRACE_S, Context, Part, parts
+from omnicfg.bench.loads import quick, read_loads, tables
 from omnicfg.interrupt import interruptible
 from omnicfg.serve.machine import this_machine
 
@@ -51,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run what is missing, then print the tables; 1 where something is missing or wrong."""
     options, groups = _asked(arguments)
     budget, devices = Budget(options.seconds - SAVED_S), this_machine().visible
-    context = Context(options.state, budget, options.rounds, options.cpu, Event(), devices)
+    context = Context(options.state, budget, options.rounds, options.cpu, Event(), devices, options.loads)
     options.state.mkdir(parents=True, exist_ok=True)
     with kept(options.state, options.archive), interruptible():
         try:
@@ -72,6 +74,7 @@ def _asked(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, list[li
     parser.add_argument("parts", nargs="+", metavar="PART", help=", ".join(parts()))
     parser.add_argument("--seconds", type=float, default=540.0, help="time for this call")
     parser.add_argument("--rounds", type=int, default=1, help="how often every arm is measured in all")
+    parser.add_argument("--loads", type=_names, default=(), help="of the published text rows only these: NAME,NAME")
     parser.add_argument("--archive", type=Path, metavar="FILE", help="where the state is kept as one file (.tgz)")
     parser.add_argument("--cpu", action="store_true", help="try the parts out without a GPU")
     options = parser.parse_args(arguments)
@@ -79,6 +82,14 @@ def _asked(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, list[li
         return options, [[Turn.of(word) for word in group.split("+")] for group in options.parts]
     except ValueError as error:
         parser.error(str(error))
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(text.split(","))
+    known = {load.name for table in (*map(read_loads, tables().values()), quick()) for load in table}
+    if unknown := [name for name in names if name not in known]:
+        raise argparse.ArgumentTypeError(f"no published row is called {', '.join(unknown)}")
+    return names
 
 
 def _run(group: Sequence[Turn], context: Context) -> None:

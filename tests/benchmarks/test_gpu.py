@@ -244,7 +244,7 @@ def test_a_part_for_more_gpus_than_there_are_says_so(
 
 def test_one_gpu_has_all_rows(tmp_path: Path, commands: list[tuple[str, dict[str, str]]]) -> None:
     parts()["text-minicpmo"].run(on_gpus(tmp_path, 1))
-    rows = loads("minicpmo", cpu=False)
+    rows = loads("minicpmo", on_gpus(tmp_path, 1))
     (devices, options), (same, plain) = commands
     assert devices == same == "0"
     assert options["--loads"].split(",") == [load.name for load in rows]
@@ -257,7 +257,7 @@ def test_text_shares_the_rows_out_among_the_gpus(tmp_path: Path, commands: list[
     by_device = {devices: options for devices, options in commands if options["--arm"] == "on"}
     assert sorted(by_device) == ["0", "1"]
     named = [options["--loads"].split(",") for options in by_device.values()]
-    assert sorted(named[0] + named[1]) == sorted(load.name for load in loads("qwen3", cpu=False))
+    assert sorted(named[0] + named[1]) == sorted(load.name for load in loads("qwen3", on_gpus(tmp_path, 2)))
     assert {options["--rounds"] for _, options in commands} == {"3"}
 
 
@@ -268,9 +268,22 @@ def test_without_time_nothing_begins(known: Any, tmp_path: Path, capsys: pytest.
     assert "a told" in capsys.readouterr().out
 
 
-def test_both_gpus_get_about_as_much_to_do() -> None:
+def test_of_the_rows_only_those_that_are_asked_for(
+    tmp_path: Path, commands: list[tuple[str, dict[str, str]]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = replace(on_gpus(tmp_path, 2), loads=("MP32_c64", "DECV_c32"))
+    parts()["text-minicpmo"].run(asked)
+    told = [(devices, options["--arm"].split(":")[0], options["--loads"]) for devices, options in commands]
+    assert sorted(told) == [("0", "on", "MP32_c64"), ("0", "plain", "MP32_c64"), ("1", "on", "DECV_c32")]
+    with pytest.raises(SystemExit) as ended:
+        gpu.main([str(tmp_path), "text-qwen3", "--loads", "MP32_c64,MP33_c64"])
+    assert ended.value.code == 2
+    assert "no published row is called MP33_c64" in capsys.readouterr().err
+
+
+def test_both_gpus_get_about_as_much_to_do(tmp_path: Path) -> None:
     for model, count in (("qwen3", 21), ("minicpmo", 19)):
-        rows = loads(model, cpu=False)
+        rows = loads(model, on_gpus(tmp_path, 2))
         one, other = halves(rows)
         assert len(rows) == count == len({load.name for load in one + other})
         assert 0.9 < sum(map(work, one)) / sum(map(work, other)) < 1.1

@@ -35,6 +35,8 @@ class Context:
     stop: Event
     devices: Sequence[str] = ()
     """The GPUs that may be used, as CUDA_VISIBLE_DEVICES names them."""
+    loads: Sequence[str] = ()
+    """Of the published text rows only these; all where none is named."""
     _lock: Lock = field(default_factory=Lock)
 
     def folder(self, part: str) -> Path:

@@ -28,10 +28,11 @@ _GPU: Final = {"stages.0.env": '{VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS: "0"}'
 _CPU: Final = {"stages.0.moe_backend": "auto", "stages.0.max_model_len": 2048, "stages.0.kv_cache_memory_bytes": 2**28}
 
 
-def loads(model: str, cpu: bool) -> list[Load]:
-    """The rows that are answered in text."""
-    published = quick() if cpu else read_loads(tables()[_MODELS[model][1]])
-    return [load for load in chosen(published, ()) if load.answer == "text"]
+def loads(model: str, context: Context) -> list[Load]:
+    """The rows that are answered in text, or those of them that are asked for."""
+    published = chosen(quick() if context.cpu else read_loads(tables()[_MODELS[model][1]]), ())
+    named = context.loads or [load.name for load in published]
+    return [load for load in published if load.answer == "text" and load.name in named]
 
 
 def halves(rows: list[Load]) -> tuple[list[Load], list[Load]]:
@@ -56,18 +57,20 @@ def _run(model: str, context: Context) -> None:
 
     def measure(device: int, rows: Sequence[Load]) -> None:
         for arms, some in ((_ARMS, rows), ((*_ARMS, _PLAIN), hitting(rows))):
+            if not some:
+                continue
             named = [*words, "--loads", ",".join(load.name for load in some)]
             name = f"gpu-{device}"
             benches.bench(context, folder, name, named, devices=str(device), arms=arms, rounds=context.rounds)
 
-    rows = loads(model, context.cpu)
+    rows = loads(model, context)
     shares = halves(rows) if len(context.devices) > 1 and not context.cpu else [rows]
     with ThreadPoolExecutor(len(shares)) as pool:
         list(pool.map(measure, range(len(shares)), shares))
 
 
 def _table(model: str, context: Context) -> Table:
-    rows = loads(model, context.cpu)
+    rows = loads(model, context)
     count = len(_ARMS) * len(rows) + len(hitting(rows))
     return benches.table(context.folder(f"text-{model}"), count * context.rounds)
 
