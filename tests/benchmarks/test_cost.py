@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from benchmarks.engine.cost import GROUPS, graph_words
@@ -12,7 +14,7 @@ def test_graphs_are_captured_for_doubling_sizes(tokens: int, largest: str) -> No
     flag, *sizes = graph_words(tokens)
     assert flag == "--cudagraph-capture-sizes"
     assert (sizes[0], sizes[-1]) == ("1", largest)
-    assert all(int(one) * 2 == int(next_) for one, next_ in zip(sizes, sizes[1:], strict=False))
+    assert all(int(one) * 2 == int(next_) for one, next_ in pairwise(sizes))
 
 
 def test_every_group_is_compared_with_plain_vllm() -> None:
