@@ -100,6 +100,11 @@ def test_validating_imports_nothing_heavy() -> None:
     assert loaded.isdisjoint(set(HEAVY) - {"ruamel.yaml"})
 
 
+def test_comparing_imports_nothing_heavy() -> None:
+    loaded = imported_by("import omnicfg; omnicfg.diff(*map(omnicfg.resolve, ('qwen3_tts', 'qwen3_tts_v1')))")
+    assert loaded.isdisjoint(set(HEAVY) - {"ruamel.yaml"})
+
+
 def test_one_overlay_and_one_override_need_no_list(tmp_path: Path) -> None:
     overlay = tmp_path / "overlay.yaml"
     overlay.write_text("stages: [{stage_id: 0, max_num_seqs: 3}]\n", encoding="utf-8")

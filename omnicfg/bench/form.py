@@ -1,90 +1,78 @@
 """Whether a document of ``omnicfg bench`` has the form that its schema says: files are edited, cut off and copied.
 
-As much of JSON Schema as ``schemas/bench.schema.json`` uses. What a schema does not name is left alone: a later release
-may write it.
+``schemas/bench.schema.json`` says it, limits included, and ``jsonschema`` holds documents against it. What a schema
+does not name is left alone: a later release may write it.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
+
+from jsonschema import Draft202012Validator, TypeChecker, ValidationError
+from jsonschema.protocols import Validator
+from jsonschema.validators import extend
 
 from omnicfg.catalog.paths import load_json
 
-Schema = Mapping[str, Any]
-
-_TYPES: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
-    "object": ((dict,), "a mapping"),
-    "array": ((list,), "a list"),
-    "string": ((str,), "a text"),
-    "boolean": ((bool,), "true or false"),
-    "integer": ((int,), "a whole number"),
-    "number": ((int, float), "a number"),
-    "null": ((type(None),), "null"),
+_WORDS: Final[Mapping[str, str]] = {
+    "object": "a mapping",
+    "array": "a list",
+    "string": "a text",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "null": "null",
 }
-_LARGEST: Final = 1e18
-"""No count and no time is larger, and what is computed with it stays a number."""
 
 
 def problem(document: Any, *route: str) -> str | None:
-    """The first thing that is wrong with a report, or with the part of one that the schema has at ``route``."""
-    schema = _report_schema()
-    for step in route:
-        schema = schema[step]
-    return next(_problems(document, schema, ""), None)
+    """What is wrong with a report, or with the part of one that the schema has at ``route``: of all, the outermost."""
+    errors = (error for error in _validator(*route).iter_errors(document) if error.validator != "additionalProperties")
+    try:
+        outermost = min(errors, key=lambda error: (len(error.path), error.path), default=None)
+    except RecursionError:  # an error of the library shows the whole value
+        return "it is nested too deeply"
+    return None if outermost is None else _told(outermost)
 
 
 @functools.cache
-def _report_schema() -> Schema:
-    schema: Schema = load_json("schemas/bench.schema.json")
-    return schema
+def _validator(*route: str) -> Validator:
+    schema: Mapping[str, Any] = load_json("schemas/bench.schema.json")
+    for step in route:
+        schema = schema[step]
+    return _FORM(schema)
 
 
-def _problems(value: Any, schema: Schema, place: str) -> Iterator[str]:
-    told = f"`{place}`" if place else "it"
-    if "anyOf" in schema:
-        found = [next(_problems(value, one, place), None) for one in schema["anyOf"]]
-        if None not in found:
-            yield str(found[0])
-    elif "const" in schema or "enum" in schema:
-        known = schema.get("enum", [schema.get("const")])
-        if value not in known:
-            yield f"{told} has to be {' or '.join(map(str, known))}"
-    elif not any(_is(value, name) for name in _names(schema)):
-        yield f"{told} has to be {' or '.join(_TYPES[name][1] for name in _names(schema))}"
-    elif isinstance(value, dict):
-        yield from _in_mapping(value, schema, place)
-    elif isinstance(value, list):
-        for number, item in enumerate(value):
-            yield from _problems(item, schema["items"], f"{place}[{number}]")
-    elif isinstance(value, int | float) and not isinstance(value, bool) and not _is_in_range(value, schema):
-        yield f"{told} is out of range"
+def _is_whole(_: TypeChecker, value: Any) -> bool:
+    """No 8.0, which is whole for JSON Schema: what is counted with has to be one for Python."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _is_in_range(value: float, schema: Schema) -> bool:
-    least, beyond = float(schema.get("minimum", -_LARGEST)), float(schema.get("exclusiveMaximum", _LARGEST))
-    return least <= value < beyond
+def _is_number(types: TypeChecker, value: Any) -> bool:
+    """No NaN and no infinity, which Python's JSON has and JSON Schema knows nothing of."""
+    return _is_whole(types, value) or (isinstance(value, float) and math.isfinite(value))
 
 
-def _in_mapping(value: Mapping[str, Any], schema: Schema, place: str) -> Iterator[str]:
-    missing = [name for name in schema.get("required", ()) if name not in value]
-    if missing:
-        yield f"{f'`{place}`' if place else 'it'} has no {', '.join(missing)}"
-    named, others = schema.get("properties", {}), schema.get("additionalProperties")
-    for name, child in value.items():
-        inner = named.get(name, others)
-        if isinstance(inner, Mapping):
-            yield from _problems(child, inner, f"{place}.{name}" if place else name)
+_TYPES: Final = Draft202012Validator.TYPE_CHECKER.redefine_many({"integer": _is_whole, "number": _is_number})
+_FORM: Final[type[Validator]] = extend(Draft202012Validator, type_checker=_TYPES)  # type: ignore[no-untyped-call]
 
 
-def _names(schema: Schema) -> list[str]:
-    names = schema["type"]
-    return [names] if isinstance(names, str) else list(names)
-
-
-def _is(value: Any, name: str) -> bool:
-    if isinstance(value, bool) and name != "boolean":
-        return False
-    return isinstance(value, _TYPES[name][0]) and not (isinstance(value, float) and not math.isfinite(value))
+def _told(error: ValidationError) -> str:
+    route = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.path).removeprefix(".")
+    place = f"`{route}`" if route else "it"
+    asked: Any = error.validator_value
+    value: Any = error.instance
+    match error.validator:
+        case "required":
+            return f"{place} has no {', '.join(name for name in asked if name not in value)}"
+        case "type":
+            names = [asked] if isinstance(asked, str) else asked
+            return f"{place} has to be {' or '.join(_WORDS[name] for name in names)}"
+        case "const" | "enum" as keyword:
+            known = asked if keyword == "enum" else [asked]
+            return f"{place} has to be {' or '.join(map(str, known))}"
+        case _:
+            return f"{place} is out of range"

@@ -160,7 +160,10 @@ def test_nothing_comes_with_it_but_what_it_requires(installed: Path, metadata: M
     command = [str(installed / "python"), "-m", "pip", "list", "--format", "freeze", "--disable-pip-version-check"]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     names = {line.partition("==")[0].lower().replace("_", "-") for line in listed.split()} - {"pip", "setuptools"}
-    assert names == {"omnicfg", "omegaconf", "pyyaml", "ruamel.yaml", "ruamel.yaml.clib"}
+    of_jsonschema = {"attrs", "jsonschema-specifications", "referencing", "rpds-py"}
+    if sys.version_info < (3, 13):
+        of_jsonschema.add("typing-extensions")
+    assert names == {"jsonschema", *of_jsonschema, "omnicfg", "omegaconf", "pyyaml", "ruamel.yaml", "ruamel.yaml.clib"}
 
 
 def test_it_resolves_every_shipped_profile(run: Run) -> None:
@@ -180,6 +183,11 @@ def test_it_validates(run: Run, tmp_path: Path) -> None:
 def test_it_diffs(run: Run) -> None:
     assert "use_v2_model_runner" in run("diff", "qwen3_tts", "qwen3_tts_v1", code=1).stdout
     assert "vllm 0.32.0 to 0.33.0" in run("diff", "--versions", "vllm", "0.32.0..0.33.0", "qwen3_tts", code=1).stdout
+
+
+def test_it_compares_measurements_without_an_extra(run: Run) -> None:
+    told = run("bench", "compare", str(ROOT / "docs/benchmarks/bench_qwen3_h200"), "h20").stdout
+    assert "B: qwen3-omni, as published (H20)" in told
 
 
 def test_it_writes_a_report(run: Run, tmp_path: Path) -> None:
