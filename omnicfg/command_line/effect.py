@@ -100,6 +100,8 @@ class _Effect:
         """Whether a flag is an engine arg that no stage takes; beside a diffusion stage two of them may be."""
         if flag.reach != "stages" or flag.needs_no_owner or (flag.dest in _SHARED_ONLY and "diffusion" in kinds):
             return False
+        if flag.dest in catalog().owned_by_no_stage:
+            return True
         owners = deploy_schema().owners
         return not any(kind in flag.stages or flag.dest in owners[kind] for kind in kinds)
 
@@ -161,18 +163,19 @@ class _Effect:
         if is_diffusion and name in catalog().refused_on_diffusion_stages:
             self._tell("refused-flag", given, f"{where} cannot be overridden on a diffusion stage")
             return False
-        if value is None:
+        owners = deploy_schema().owners[stage["execution_type"]]
+        is_known = name in owners or name in ("devices", "num_replicas", "env")
+        if value is None and (is_known or not is_diffusion):
             self._tell("ineffective-flag", given, f"{where} is null, which overrides nothing")
             return False
         dropped = name in catalog().dropped_from_stage_overrides and not is_diffusion
         if dropped or (name == "step_execution" and not is_diffusion):
             self._tell("ineffective-flag", given, f"{where} is dropped: it is no setting of a stage there")
             return False
-        owners = deploy_schema().owners[stage["execution_type"]]
         if padded and not is_diffusion and not _is_engine_arg(name):
             self._tell("ineffective-flag", given, f"{where} is dropped: the id is written with a zero before it")
             return False
-        if name not in owners and name not in ("devices", "num_replicas", "env"):
+        if not is_known:
             message = f"a stage of kind {stage['execution_type']} takes no `{name}`, so the server does not start"
             self._tell("refused-flag", given, message, did_you_mean(name, owners))
             return False

@@ -16,13 +16,15 @@ class Flag(NamedTuple):
     ``reach`` says who takes it: ``stages``, ``profile`` (it changes what is resolved), ``orchestrator``, ``server`` or
     ``nothing``. ``stages`` maps each kind of stage to the engine args that the flag sets there; an engine arg maps to
     ``None`` for the flag's own value, otherwise to a value in which ``"*"`` stands for it, or ``"json:*"`` for the JSON
-    that it is. A flag that is an engine arg has to find a stage that takes it, unless it ``needs_no_owner``.
+    that it is. Of a flag that ``adds_up`` every value counts, not the last one. A flag that is an engine arg has to
+    find a stage that takes it, unless it ``needs_no_owner``.
     """
 
     dest: str
     options: tuple[str, ...]
     kind: str
     nargs: str | None
+    adds_up: bool
     const: Any
     choices: tuple[str, ...]
     config: str | None
@@ -45,6 +47,7 @@ class Flag(NamedTuple):
 class Catalog(NamedTuple):
     """All flags by option, and what the release does with overrides of single stages.
 
+    ``owned_by_no_stage`` names engine args that are no flag's to set: a profile may, for one stage.
     ``read_by_server`` names flags that reach stages and that the HTTP server reads as well, for itself: a profile
     cannot say those to it.
     """
@@ -53,6 +56,7 @@ class Catalog(NamedTuple):
     dropped_from_stage_overrides: frozenset[str]
     refused_on_diffusion_stages: frozenset[str]
     removed: frozenset[str]
+    owned_by_no_stage: frozenset[str]
     read_by_server: frozenset[str]
 
     def named(self, dest: str) -> Flag | None:
@@ -70,6 +74,7 @@ def catalog() -> Catalog:
         frozenset(raw["dropped_from_stage_overrides"]),
         frozenset(raw["refused_on_diffusion_stages"]),
         frozenset(raw["removed"]),
+        frozenset(raw["owned_by_no_stage"]),
         frozenset(raw["read_by_server"]),
     )
 
@@ -80,6 +85,7 @@ def _flag(entry: Mapping[str, Any]) -> Flag:
         options=tuple(entry["options"]),
         kind=entry["kind"],
         nargs=entry.get("nargs"),
+        adds_up=entry.get("adds_up", False),
         const=entry.get("const"),
         choices=tuple(entry.get("choices", ())),
         config=entry.get("config"),

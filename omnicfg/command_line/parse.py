@@ -41,7 +41,8 @@ class Given(NamedTuple):
 
 
 class CommandLine(NamedTuple):
-    """A parsed command: the model, the flags that were given (each once, the last one counts), and what is wrong.
+    """A parsed command: the model, the flags that were given (each once: the last one counts,
+    or all that add up), and what is wrong.
 
     ``stage_config`` is the old stage config that ``--stage-configs-path`` named before 0.30; ``rest`` holds words that
     may stand for any flags, such as ``$@``.
@@ -93,12 +94,19 @@ class _Parser:
             elif self.model is None:
                 self.model = word
             else:
-                self._tell("unknown-flag", word, f"`{word.text}` is no flag, and the model is already named")
+                self._tell_second_model(word)
         for (_, option), (value, word) in self.nested.items():
             self._set(self.known.by_option[option], json.dumps(value), word, [word._replace(text=json.dumps(value))])
-        if self.model is None and "model" in self.given:
+        if "model" in self.given:
+            if self.model is not None:  # upstream puts the flag's value in its place, and knows no second one
+                self._tell_second_model(self.model)
             self.model = Word(str(self.given["model"].value), self.given["model"].mark)
         return CommandLine(self.model, self.given, self.findings, *self.old, tuple(self.rest))
+
+    def _tell_second_model(self, word: Word) -> None:
+        self._tell(
+            "unknown-flag", word, f"`{word.text}` is no flag, and the model is already named", "Name one model alone."
+        )
 
     def _check_variables(self, word: Word) -> None:
         for shown in word.unknown:
@@ -202,7 +210,8 @@ class _Parser:
             return
         shown = redacted(flag.dest, _short(text))
         words = (flag.shown, *(_quoted(flag, each) for each in values))
-        self.given[flag.dest] = Given(flag, value, f"{flag.shown} {shown}".rstrip(), word.mark, words, is_open)
+        given = Given(flag, value, f"{flag.shown} {shown}".rstrip(), word.mark, words, is_open)
+        self.given[flag.dest] = _added(self.given.get(flag.dest), given) if flag.adds_up else given
 
     def _take_nested(self, word: Word, option: str, equals: str, text: str) -> None:
         """``--compilation-config.mode 3``: all of one flag together are its JSON."""
@@ -230,6 +239,21 @@ class _Parser:
         block[keys[-1]] = value
 
 
+def _added(before: Given | None, given: Given) -> Given:
+    """A flag whose values add up, after those that were given before: a list of all of them."""
+    value = None if given.is_open else [given.value]
+    if before is None:
+        return given._replace(value=value)
+    return Given(
+        given.flag,
+        None if value is None or before.is_open else [*before.value, *value],
+        f"{before.text} {given.text}",
+        before.mark,
+        before.words + given.words,
+        before.is_open or given.is_open,
+    )
+
+
 def _is_option(text: str) -> bool:
     return (
         text.startswith("-") and len(text) > 1 and not re.match(_NEGATIVE, text) and " " not in text.partition("=")[0]
@@ -250,11 +274,12 @@ def _loose(text: str) -> Any:
 def _value(flag: Flag, text: str) -> Any:
     """A value as upstream has it once it is read. Raises :class:`_BadValueError`."""
     kind = flag.kind.removeprefix("optional ")
-    if kind != flag.kind and text in ("", "None"):
+    choices = [choice for choice in flag.choices if choice != "None"]  # upstream lists it, and takes it from nobody
+    if kind != flag.kind and text in ("", "None") and not choices:
         return None
     value = _CONVERT[kind](text)
-    if flag.choices and str(value) not in flag.choices:
-        raise _BadValueError(f"one of {', '.join(flag.choices)}")
+    if choices and str(value) not in choices:
+        raise _BadValueError(f"one of {', '.join(choices)}")
     if kind == "config":
         return _merged(flag.defaults, value)
     return value

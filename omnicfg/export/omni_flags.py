@@ -70,6 +70,7 @@ def export_flags(release: str) -> dict[str, Any]:
             {"model", "model_arch", "stage_id"} | omni_config._DIFFUSION_SHARED_ONLY_ENGINE_FIELDS
         ),
         "removed": ["stage_configs_path", "stage_configs"],
+        "owned_by_no_stage": sorted(flag["dest"] for flag in flags if _has_no_owner(flag["dest"])),
         "read_by_server": sorted(
             flag["dest"] for flag in flags if flag["reach"] == "stages" and flag["dest"] in _read_by_server()
         ),
@@ -110,6 +111,8 @@ def _flag(action: argparse.Action, parser: Any) -> dict[str, Any]:
         flag["nargs"] = action.nargs
         if action.const is not None:
             flag["const"] = jsonable(action.const)
+    if isinstance(action, argparse._AppendAction):
+        flag["adds_up"] = True
     if action.choices is not None:
         flag["choices"] = sorted(map(str, action.choices))
     if config is not None:
@@ -135,6 +138,13 @@ def is_engine_arg(dest: str) -> bool:
     from vllm_omni.config.omni_config import _global_stage_cli_fields
 
     return dest in _global_stage_cli_fields()
+
+
+def _has_no_owner(dest: str) -> bool:
+    """Whether upstream takes a flag for an engine arg that it then finds no kind of stage for."""
+    from vllm_omni.config.omni_config import _STAGE_ENGINE_FIELDS_BY_EXECUTION_TYPE
+
+    return is_engine_arg(dest) and not any(dest in owned for owned in _STAGE_ENGINE_FIELDS_BY_EXECUTION_TYPE.values())
 
 
 def kind_of(action: argparse.Action) -> tuple[str, str | None]:

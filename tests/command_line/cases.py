@@ -112,6 +112,12 @@ FLAGS: Final = (
     '--stage-overrides {"a":{}}',
     '--stage-overrides {"0":1}',
     "--stage-overrides nonsense",
+    '--stage-overrides {"1":{"runtime":null}}',
+    "--middleware a.b --middleware c.d",
+    "--scheduler-cls a.B",
+    "--mm-encoder-attn-dtype None",
+    "--safetensors-load-strategy=",
+    "--model other",
 )
 
 

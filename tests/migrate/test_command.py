@@ -175,7 +175,18 @@ def test_the_copy_of_a_replaced_file_is_byte_for_byte_the_old_one(run: Run, old:
     assert old.with_name("old.yaml.bak").read_bytes() == files.TTS.replace("\n", "\r\n").encode()
 
 
-@pytest.mark.parametrize("flag", ["--served-model-name a b", "--log-stats", '--port "$P"', '"$@"'])
+STAYS = (
+    "--served-model-name a b",
+    "--log-stats",
+    '--port "$P"',
+    '"$@"',
+    "--middleware auth.Guard --middleware log.All",
+    '--middleware auth.Guard --middleware "$M"',
+    '--middleware "$M" --middleware log.All',
+)
+
+
+@pytest.mark.parametrize("flag", STAYS)
 def test_what_a_profile_cannot_say_stays_in_the_command(run: Run, profile_file: WriteProfile, flag: str) -> None:
     profile = profile_file("pipeline: qwen3_tts\n")
     result = run("migrate", "--command", f"{SERVE} --deploy-config {profile} {flag} --max-num-seqs 3")
