@@ -171,7 +171,7 @@ def _render_git(found: GitDiff, platforms: Sequence[str], format: str) -> str:
                 "after": found.after,
                 "platforms": list(platforms),
                 "profiles": [each.to_dict() for each in found.profiles],
-                "never_compiled": list(found.never_compiled),
+                "never_compiled": [each.to_dict() for each in found.never_compiled],
             }
         )
     if format == "markdown":

@@ -60,13 +60,27 @@ class ProfileDiff:
 
 
 @dataclass(frozen=True)
+class Uncompared:
+    """A profile that compiles in neither state; ``reasons`` say why not in the later one, of the earlier if it is gone.
+
+    Where single platforms refuse it, they are those of both.
+    """
+
+    path: str
+    reasons: tuple[Diagnostic, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"path": self.path, "reasons": [diagnostic.to_dict() for diagnostic in self.reasons]}
+
+
+@dataclass(frozen=True)
 class GitDiff:
     """The profiles that differ between ``before`` and ``after``, and those that compile in neither."""
 
     before: str
     after: str
     profiles: tuple[ProfileDiff, ...]
-    never_compiled: tuple[str, ...]
+    never_compiled: tuple[Uncompared, ...]
 
 
 def git_diff(
@@ -161,7 +175,7 @@ class _Comparer:
         self.pipeline = pipeline
         self.finish = finish
         self.model = model
-        self.never_compiled: list[str] = []
+        self.never_compiled: list[Uncompared] = []
 
     def compared(self, name: str) -> ProfileDiff | None:
         """How a profile differs, or ``None`` where it does not (or the file is no profile)."""
@@ -180,7 +194,7 @@ class _Comparer:
     ) -> ProfileDiff | None:
         if old is None and new is None:
             if old_reasons or new_reasons:
-                self.never_compiled.append(name)
+                self.never_compiled.append(Uncompared(name, new_reasons or old_reasons))
             return None
         if old is not None and new is not None:
             return self._changed(name, old, new)
@@ -199,15 +213,15 @@ class _Comparer:
         if old.shown == new.shown and self._old_chain(old) == self.after.chain(new):
             return None
         comparison = compare(self._compile(old), self._compile(new), self.platforms, self.model)
+        reasons = tuple(dict.fromkeys(each for refused in comparison.refused for each in refused.diagnostics))
         if comparison.compiles_nowhere(self.platforms, "before"):
             if comparison.compiles_nowhere(self.platforms, "after"):
-                self.never_compiled.append(name)
+                self.never_compiled.append(Uncompared(name, reasons))
                 return None
             return ProfileDiff(name, "repaired", self._inherited(name, old, new))
         if not comparison.differs:
             return None
         broken = comparison.compiles_nowhere(self.platforms, "after")
-        reasons = tuple(dict.fromkeys(each for refused in comparison.refused for each in refused.diagnostics))
         status: Status = "broken" if broken else "changed"
         return ProfileDiff(
             name, status, self._inherited(name, old, new), None if broken else comparison, reasons if broken else ()

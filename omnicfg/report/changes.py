@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from omnicfg.diagnostics import Diagnostic
 from omnicfg.differences.compare import Change
@@ -39,16 +39,15 @@ def render_git_diff(found: GitDiff, platforms: Sequence[str], style: Style, widt
     parts = [f"{summary(found)}\n"]
     for each in found.profiles:
         note = _note(each)
-        details = "".join(f"  {_reason(diagnostic)}\n" for diagnostic in each.reasons)
+        details = _indented(each.reasons, "  ")
         if each.comparison is not None:
             details += _changes(each.comparison, platforms, style, width, "  ")
         gap = "\n" if details or each is found.profiles[0] else ""
         suffix = f"  ({one_line(note)})" if note else ""
         parts.append(f"{gap}{style('strong', one_line(each.path))}{suffix}\n{details}")
     if found.never_compiled:
-        parts.append(
-            f"\nNot compared, since neither state compiles: {', '.join(map(one_line, found.never_compiled))}\n"
-        )
+        parts.append("\nNot compared, since neither state compiles:\n")
+        parts += (f"  {one_line(each.path)}\n{_indented(each.reasons, '    ')}" for each in found.never_compiled)
     return "".join(parts)
 
 
@@ -101,6 +100,10 @@ def _values(change: Change) -> tuple[str, str]:
 def _refused(refused: Refused) -> Iterator[str]:
     yield f"{_SIDES[refused.side]} on {', '.join(refused.platforms)}:"
     yield from (f"  {_reason(diagnostic)}" for diagnostic in refused.diagnostics)
+
+
+def _indented(reasons: Iterable[Diagnostic], indent: str) -> str:
+    return "".join(f"{indent}{_reason(diagnostic)}\n" for diagnostic in reasons)
 
 
 def _reason(diagnostic: Diagnostic) -> str:

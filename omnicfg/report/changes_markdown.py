@@ -67,8 +67,8 @@ def git_diff_markdown(found: GitDiff, platforms: Sequence[str]) -> str:
         parts.append("\n#### In changed files\n\n")
         parts += _tables(own)
     if found.never_compiled:
-        names = ", ".join(map(code, found.never_compiled))
-        parts.append(f"\nNot compared, since neither state compiles: {names}\n")
+        parts.append("\nNot compared, since neither state compiles:\n\n")
+        parts += (f"- {code(each.path)}: {'; '.join(map(_reason, each.reasons))}\n" for each in found.never_compiled)
     whole = _within("".join(parts), _evidence(rows))
     return whole if len(whole) <= _ROOM else _short(headline, rows, states)
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from omnicfg.report.html.changes import changes_section
 from tests.commands.conftest import Run
 from tests.conftest import WriteProfile
-from tests.differences.test_gitdiff import BASE, DERIVED, Repo
+from tests.differences.test_gitdiff import BASE, DERIVED, PLATFORMS, Repo
 
 
 def rows(text: str) -> list[list[str]]:
@@ -106,6 +107,29 @@ def test_git_in_json_and_markdown(run: Run, repo: Repo) -> None:
     assert [(each["path"], each["by_inheritance"]) for each in data["profiles"]] == [("derived.yaml", True)]
     out = run("diff", "--git", "HEAD~1", "--format", "markdown").out
     assert "| `derived.yaml` from `base.yaml` | cuda | 0 | `enable_prefix_caching` | `false` | `true` |" in out
+
+
+def test_what_compiles_in_neither_state_is_told_with_the_reason(run: Run, repo: Repo) -> None:
+    lost = "base_config: sub/lost.yaml\npipeline: qwen3_tts\n"  # what a submodule that is not checked out looks like
+    refused = "pipeline: qwen3_tts\nmodel_runner: v3\n"
+    repo.commit(lost=lost, refused=refused)
+    repo.write(refused=refused + "async_chunk: false\n")
+    words = {"lost": "OC006 the base `sub/lost.yaml` does not exist", "refused": "OC014 `model_runner` is "}
+    result = run("diff", "--git", "HEAD")
+    assert result.code == 0
+    assert result.out.startswith("No profile differs from HEAD to the working tree.\n\nNot compared, since neither")
+    assert f"  lost.yaml\n    lost.yaml:1:14: {words['lost']}\n" in result.out
+    assert f"  refused.yaml\n    refused.yaml:2:15: {words['refused']}" in result.out
+    comment = run("diff", "--git", "HEAD", "--format", "markdown").out
+    assert f"\n- `lost.yaml`: {words['lost']} at `lost.yaml:1:14`\n" in comment
+    data = run("diff", "--git", "HEAD", "--format", "json").data["never_compiled"]
+    assert [(each["path"], each["reasons"][0]["code"]) for each in data] == [
+        ("lost.yaml", "OC006"),
+        ("refused.yaml", "OC014"),
+    ]
+    section = changes_section(repo.diff("HEAD"), PLATFORMS)
+    listed = [" ".join(each.itertext()) for each in section.iter("li")]
+    assert any("OC006" in each and "`" not in each for each in listed)
 
 
 def test_git_without_a_difference(run: Run, repo: Repo) -> None:

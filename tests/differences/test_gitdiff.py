@@ -151,7 +151,8 @@ def test_new_removed_broken_and_repaired(repo: Repo) -> None:
     }
     assert by_path(found)["breaks.yaml"].reasons[0].name == "unknown-pipeline"
     assert by_path(found)["breaks.yaml"].reasons[0].path == "breaks.yaml"
-    assert found.never_compiled == ("never.yaml",)
+    ((path, reasons),) = [(each.path, each.reasons) for each in found.never_compiled]
+    assert (path, [(each.path, each.code) for each in reasons]) == ("never.yaml", [("never.yaml", "OC002")])
 
 
 def test_a_file_that_was_renamed_is_compared_with_itself(repo: Repo) -> None:

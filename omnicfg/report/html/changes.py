@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 
 from omnicfg.diagnostics import Diagnostic
 from omnicfg.differences.comparison import Comparison, Grouped, Refused
-from omnicfg.differences.gitdiff import GitDiff, ProfileDiff
+from omnicfg.differences.gitdiff import GitDiff, ProfileDiff, Uncompared
 from omnicfg.overview.sheet import MAX_TEXT
 from omnicfg.report.changes import summary
 from omnicfg.report.html.elements import Child, element, prose
@@ -39,17 +39,24 @@ def changes_section(found: GitDiff, platforms: Sequence[str]) -> Element:
     rank = {"broken": 0, "removed": 2, "added": 3, "repaired": 3}
     profiles = sorted(found.profiles, key=lambda each: (rank.get(each.status, 1), not each.inherited_from))
     count = len(profiles)
-    never = ", ".join(found.never_compiled)
     return element(
         "section",
         element("h2", "What changes", id="h-changes"),
         element("p", summary(found), class_=None if count else "empty"),
         list(_profiles(profiles, platforms)),
-        element("p", one_line(f"Not compared, since neither state compiles: {never}")) if never else None,
+        list(_never(found.never_compiled)),
         element("p", "Nothing here fits the search.", class_="nothing", hidden=True),
         id="changes",
         aria_labelledby="h-changes",
     )
+
+
+def _never(uncompared: Sequence[Uncompared]) -> Iterator[Element]:
+    if uncompared:
+        yield element("p", "Not compared, since neither state compiles:")
+    for each in uncompared:
+        yield element("p", element("code", one_line(each.path), class_="path"))
+        yield element("ul", [_reason(reason) for reason in each.reasons], class_="reasons")
 
 
 def _profiles(profiles: Sequence[ProfileDiff], platforms: Sequence[str]) -> Iterator[Element]:
