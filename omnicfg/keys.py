@@ -214,7 +214,7 @@ def _duplex_types() -> MappingOf[str, ValueType]:
 
 @functools.cache
 def _stage_types(version: str, kind: str | None) -> MappingOf[str, ValueType]:
-    """Types of stage keys: the deploy schema's own, and vLLM's for the engine args beyond it.
+    """Types of stage keys: the deploy schema's own, vLLM's for the engine args beyond it, and what is left.
 
     Some that the schema calls text are one of a few words: to a diffusion stage, and to vLLM, which runs the others.
     """
@@ -226,7 +226,27 @@ def _stage_types(version: str, kind: str | None) -> MappingOf[str, ValueType]:
     vllm = arg_types(version)
     narrow = {} if kind in ("diffusion", None) else _narrowed({**wide, **own}, vllm)
     types = {**vllm, **wide, **own, **words, **narrow}
-    return types if kind != "diffusion" else {name: type_._replace(words=()) for name, type_ in types.items()}
+    if kind == "diffusion":
+        types |= {name: _also(types[name], type_) for name, type_ in _own_of_diffusion().items() if name in vllm}
+        types = {name: type_._replace(words=()) for name, type_ in types.items()}
+    taken = {name: parse_annotation(text) for name, text in schema.value_types[kind].items()} if kind else {}
+    return {**types, **{name: _also(types.get(name, _NOTHING), type_) for name, type_ in taken.items()}}
+
+
+_NOTHING = ValueType(frozenset({"none"}))
+
+
+def _also(type_: ValueType, other: ValueType) -> ValueType:
+    """A type that takes the kinds of another one as well: a declaration may say less than what is taken."""
+    return type_._replace(kinds=type_.kinds | other.kinds)
+
+
+@functools.cache
+def _own_of_diffusion() -> MappingOf[str, ValueType]:
+    """What diffusion stages declare for settings whose names vLLM has, too, and that the deploy schema has not."""
+    schema = deploy_schema()
+    fields = {name: field for name, field in schema.diffusion_args.items() if name not in schema.stage_fields}
+    return _types({name: field for name, field in fields.items() if name not in schema.pipeline_wide})
 
 
 def _narrowed(types: MappingOf[str, ValueType], vllm: MappingOf[str, ValueType]) -> dict[str, ValueType]:

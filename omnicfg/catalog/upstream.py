@@ -29,7 +29,10 @@ class Field:
 
 
 class DeploySchema(NamedTuple):
-    """The deploy language of one vLLM-Omni release."""
+    """The deploy language of one vLLM-Omni release.
+
+    ``value_types`` says by the kind of stage what its typed config takes for a setting, where that is not anything.
+    """
 
     deploy_fields: Mapping[str, Field]
     stage_fields: Mapping[str, Field]
@@ -46,6 +49,7 @@ class DeploySchema(NamedTuple):
     owners: Mapping[str, frozenset[str]]
     parallel_owners: Mapping[str, frozenset[str]]
     ignored_keys: Mapping[str, frozenset[str]]
+    value_types: Mapping[str, Mapping[str, str]]
     connector_classes: frozenset[str]
     connector_keys: frozenset[str]
     connector_extra_keys: frozenset[str]
@@ -53,6 +57,7 @@ class DeploySchema(NamedTuple):
     sampling_params: Mapping[str, Field]
     diffusion_sampling_params: Mapping[str, Field]
     pooling_params: Mapping[str, Field]
+    diffusion_args: Mapping[str, Field]
     diffusion_blocks: Mapping[str, frozenset[str]]
     diffusion_choices: Mapping[str, tuple[str, ...]]
 
@@ -77,6 +82,7 @@ def deploy_schema() -> DeploySchema:
         owners=_by_kind(raw["owners"], "stage"),
         parallel_owners=_by_kind(raw["owners"], "parallel_config"),
         ignored_keys=_by_kind(raw["owners"], "ignored"),
+        value_types=raw["value_types"],
         connector_classes=frozenset(raw["connectors"]),
         connector_keys=frozenset(raw["connector_entry_keys"]),
         connector_extra_keys=frozenset(raw["connector_extra_keys"]),
@@ -84,6 +90,7 @@ def deploy_schema() -> DeploySchema:
         sampling_params=_fields(raw["sampling_params"]),
         diffusion_sampling_params=_fields(raw["diffusion_sampling_params"]),
         pooling_params=_fields(raw["pooling_params"]),
+        diffusion_args=_fields(raw["diffusion_args"]),
         diffusion_blocks={name: frozenset(keys) for name, keys in raw["diffusion_blocks"].items()},
         diffusion_choices={name: tuple(words) for name, words in raw["diffusion_choices"].items()},
     )

@@ -15,6 +15,7 @@ from omnicfg.export import source
 from omnicfg.export.jsonable import jsonable
 from omnicfg.export.omni_connectors import connector_entry_keys, connector_extra_keys, edge_keys
 from omnicfg.export.omni_ignored import ignored
+from omnicfg.export.omni_value_types import value_types
 
 # The order in which omnicfg lists platforms; checked against the packages below vllm_omni/platforms.
 PLATFORMS = ("cuda", "npu", "rocm", "xpu", "musa")
@@ -32,6 +33,7 @@ def export_deploy(version: str) -> dict[str, Any]:
         RuntimeError: where upstream has changed in a way that this exporter does not know.
     """
     from vllm_omni.config import stage_config
+    from vllm_omni.config.stage_config import StageExecutionType
 
     return {
         "vllm_omni": version,
@@ -49,7 +51,8 @@ def export_deploy(version: str) -> dict[str, Any]:
         "model_runners": _model_runners(),
         "model_runner_v2_refused_on": _platforms_without_v2(),
         "session_modes": list(SESSION_MODES),
-        "owners": _owners(),
+        "owners": (owners := _owners()),
+        "value_types": {kind: value_types(StageExecutionType(kind), keys["stage"]) for kind, keys in owners.items()},
         "connectors": _connectors(),
         "connector_entry_keys": connector_entry_keys(),
         "connector_extra_keys": connector_extra_keys(),

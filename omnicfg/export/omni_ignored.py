@@ -45,7 +45,7 @@ def ignored(execution_type: Any, keys: Iterable[str]) -> list[str]:
 
     if not hasattr(omni_config, "extract_diffusion_stage_config_kwargs"):
         return []
-    nothing = _started_with(execution_type, {})
+    nothing = started_with(execution_type, {})
     unread = [key for key in keys if key not in _NOT_ASKED and _changes_nothing(execution_type, key, nothing)]
     if not set(unread) >= _OVERWRITTEN:
         raise RuntimeError(f"vllm-omni now reads {sorted(_OVERWRITTEN - set(unread))} of a stage")
@@ -61,12 +61,12 @@ def _changes_nothing(execution_type: Any, key: str, nothing: str) -> bool:
 def _outcomes(execution_type: Any, key: str) -> Iterator[str]:
     for value in _VALUES:
         try:
-            yield _started_with(execution_type, {key: value})
+            yield started_with(execution_type, {key: value})
         except (ValueError, TypeError, AttributeError, KeyError, OSError):
             continue
 
 
-def _started_with(execution_type: Any, engine_extras: dict[str, Any]) -> str:
+def started_with(execution_type: Any, engine_extras: dict[str, Any]) -> str:
     """What a stage with these settings hands to its engine and its processes, as text to compare."""
     from vllm_omni.config import omni_config, stage_config
     from vllm_omni.engine import stage_init_utils

@@ -13,6 +13,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from omnicfg.catalog.paths import schemas_dir
+from omnicfg.value_types import parse_annotation
 from tests.parity.cases import generate
 from tests.parity.traps import traps
 
@@ -249,6 +250,36 @@ def test_what_the_shipped_stages_are_tuned_with_is_not_ignored() -> None:
     for keys in OWNERS.values():
         assert not read_by_all & set(keys["ignored"])
     assert "async_scheduling" in set(OWNERS["diffusion"]["ignored"]) - set(OWNERS["llm_ar"]["ignored"])
+
+
+# ------------------------------------------------------------------------------------------------- value types
+def test_what_a_kind_of_stage_takes_is_asked_of_its_typed_config() -> None:
+    types = DEPLOY["value_types"]
+    assert types["diffusion"]["pin_cpu_memory"] == "bool"
+    assert types["diffusion"]["VSA_sparsity"] == "int | float"
+    assert types["diffusion"]["diffusion_kv_cache_skip_steps"] == "str | list"
+    assert types["llm_ar"]["omni_kv_config"] == "dict"
+    assert "quantization_config" not in types["diffusion"]  # anything is: what it means is checked later
+    for kind, taken in types.items():
+        assert set(taken) < set(OWNERS[kind]["stage"])
+
+
+def test_every_shipped_value_is_of_a_kind_that_is_taken(upstream_deploy: Path) -> None:
+    pipelines = {path.stem: json.loads(path.read_text(encoding="utf-8"))["pipeline"] for path in expected_files()}
+    said = [
+        (kind, key, value)
+        for name, content in deploy_files(upstream_deploy)
+        for entry in stage_entries(content)
+        if (kind := EXECUTION_OF.get((pipelines[Path(name).stem], entry["stage_id"])))
+        for key, value in entry.items()
+        if key in DEPLOY["value_types"][kind] and value is not None
+    ]
+    assert [
+        (kind, key, value)
+        for kind, key, value in said
+        if not parse_annotation(DEPLOY["value_types"][kind][key]).admits(value)
+    ] == []
+    assert len({(kind, key) for kind, key, _ in said}) > 40
 
 
 def test_the_words_and_keys_of_diffusion_stages() -> None:

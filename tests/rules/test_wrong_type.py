@@ -65,6 +65,49 @@ def test_a_value_of_the_wrong_kind(
     assert [(one.line, one.column, one.message, one.help) for one in found] == [expected]
 
 
+# What neither the deploy schema nor vLLM declares is of the kinds that the typed config takes, by the kind of stage.
+TYPED = {
+    ("dreamzero", "pin_cpu_memory: 1.5"): "is the float `1.5`; it has to be true or false",
+    ("dreamzero", "host: {}"): "is a mapping; it has to be text",
+    ("dreamzero", "nccl_port: p"): "is the text `p`; it has to be a whole number",
+    ("dreamzero", "model_paths: [a]"): "is a list; it has to be a mapping",
+    ("dreamzero", "stage_input_payload_keys: k"): "is the text `k`; it has to be a list",
+    ("dreamzero", "VSA_sparsity: []"): "is a list; it has to be a number",
+    ("dreamzero", "diffusion_kv_cache_skip_steps: 2"): "is the int `2`; it has to be text or a list",
+    ("qwen3_tts", "omni_kv_config: auto"): "is the text `auto`; it has to be a mapping",
+    ("qwen3_tts", "codec_frame_rate_hz: true"): "is the bool `true`; it has to be a number",
+    ("qwen3_tts", "disable_autocast: fp8"): "is the text `fp8`; it has to be true or false",
+}
+
+
+@pytest.mark.parametrize(("setting", "expected"), TYPED.items())
+def test_a_value_that_the_typed_config_refuses(
+    profile_file: WriteProfile, setting: tuple[str, str], expected: str
+) -> None:
+    pipeline, text = setting
+    profile = profile_file(f"pipeline: {pipeline}\nasync_chunk: false\nstages:\n  - stage_id: 0\n    {text}\n")
+    (found,) = findings(profile, "OC102")
+    name = text.partition(":")[0]
+    assert (found.line, found.column) == (5, 7 + len(name))
+    assert found.message == f"`{name}` in stage 0 {expected}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "quantization_config: fp8",  # a mapping to vLLM, and a word as well to a diffusion stage
+        "quantization_config: {method: fp8}",
+        "diffusion_kv_cache_skip_layers: [0, 1]",
+        "diffusion_kv_cache_skip_layers: 0-3",
+        "VSA_sparsity: 1",
+        "pin_cpu_memory: null",
+    ],
+)
+def test_what_a_diffusion_stage_takes_beyond_the_declarations(profile_file: WriteProfile, text: str) -> None:
+    profile = profile_file(f"pipeline: dreamzero\nasync_chunk: false\nstages:\n  - stage_id: 0\n    {text}\n")
+    assert findings(profile, "OC102") == []
+
+
 def test_a_word_that_is_none_of_an_args_choices(profile_file: WriteProfile) -> None:
     (found,) = findings(profile_file(HEAD + "stages:\n  - {stage_id: 0, kv_cache_dtype: fp8_e4m}\n"), "OC102")
     assert (found.line, found.column, found.help) == (4, 35, "Did you mean `fp8_e4m3`?")
