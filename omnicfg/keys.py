@@ -126,7 +126,7 @@ def _stage_of(entry: Mapping, subject: Subject, platform: str | None) -> _Stage:
     shown = in_yaml(raw_id) if isinstance(raw_id, bool) else raw_id
     where = f"stage {shown}" if raw_id is not None else "a stage"
     version = subject.vllm_version
-    return _Stage(kind, where, stage_id, platform, version, _stage_types(version, kind))
+    return _Stage(kind, where, stage_id, platform, version, stage_types(version, kind))
 
 
 def _environment(owner: Mapping, stage: _Stage) -> Iterator[Block]:
@@ -213,7 +213,7 @@ def _duplex_types() -> MappingOf[str, ValueType]:
 
 
 @functools.cache
-def _stage_types(version: str, kind: str | None) -> MappingOf[str, ValueType]:
+def stage_types(version: str, kind: str | None) -> MappingOf[str, ValueType]:
     """Types of stage keys: the deploy schema's own, vLLM's for the engine args beyond it, and what is left.
 
     Some that the schema calls text are one of a few words: to a diffusion stage, and to vLLM, which runs the others.

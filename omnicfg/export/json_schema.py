@@ -17,7 +17,7 @@ import argparse
 import functools
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +34,7 @@ from omnicfg.export.settings_schema import settings_schema
 from omnicfg.export.simulation_schema import simulation_schema
 from omnicfg.export.vllm_types import Type
 from omnicfg.findings.baseline import VERSION
+from omnicfg.value_types import parse_annotation
 from omnicfg.wording import listed
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -206,12 +207,20 @@ def _engine_arg(name: str) -> Schema:
 
 
 def _annotations(name: str) -> list[str]:
-    """How vllm-omni declares an arg: for every stage, or in each class that owns it."""
+    """How vllm-omni declares an arg: for every stage, or in each class that owns it; and what it takes beyond that."""
     own = deploy_schema().stage_fields.get(name) or deploy_schema().deploy_fields.get(name)
-    if own is not None:
-        return [own.type]
     tables = (_table("engine_args"), _table("diffusion_args"))
-    return [table[name]["type"] for table in tables if name in table]
+    declared = [own.type] if own is not None else [table[name]["type"] for table in tables if name in table]
+    return declared if name in _vllm()["args"] else [*declared, *_taken_beyond(name, declared)]
+
+
+def _taken_beyond(name: str, declared: Iterable[str]) -> Iterator[str]:
+    """The kinds that the typed config of some stage takes for an arg and that no declaration of it has."""
+    admitted = [parse_annotation(text) for text in declared]
+    taken = [kinds[name] for kinds in deploy_schema().value_types.values() if name in kinds]
+    for part in sorted({part for text in taken for part in text.split(" | ")}):
+        if not any(parse_annotation(part).kinds <= type_.kinds or "any" in type_.kinds for type_ in admitted):
+            yield part
 
 
 def _arg_text(name: str) -> str:

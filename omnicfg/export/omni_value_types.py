@@ -20,6 +20,7 @@ _PROBES: Final[Mapping[str, Any]] = {  # by its name in an annotation; pydantic 
     "dict": {},
     "list": [],
 }
+_IMPLIED_BY: Final = {"bool": "int", "int": "float"}  # what takes the one takes the other for it
 
 
 def value_types(execution_type: Any, keys: Iterable[str]) -> dict[str, str]:
@@ -32,7 +33,7 @@ def value_types(execution_type: Any, keys: Iterable[str]) -> dict[str, str]:
     for key in sorted(keys):
         taken = [name for name, probe in _PROBES.items() if not _is_refused(execution_type, {key: probe})]
         if taken and len(taken) < len(_PROBES):
-            found[key] = " | ".join(name for name in taken if name != "bool" or "int" not in taken)
+            found[key] = " | ".join(name for name in taken if _IMPLIED_BY.get(name) not in taken)
     return found
 
 

@@ -16,11 +16,12 @@ import omnicfg
 from omnicfg.catalog.library import library
 from omnicfg.catalog.paths import schemas_dir
 from omnicfg.catalog.upstream import deploy_schema
-from omnicfg.catalog.vllm_args import known_engine_args
+from omnicfg.catalog.vllm_args import DEFAULT_VLLM, known_engine_args
 from omnicfg.export.json_schema import main, schemas
 from omnicfg.export.schema_types import annotation_type, combined, json_schema
 from omnicfg.findings.configuration import configured
 from omnicfg.findings.review import Report
+from omnicfg.keys import stage_types
 from omnicfg.report.formats.json import render
 from tests.conftest import WriteProfile
 
@@ -121,6 +122,8 @@ def test_what_the_language_allows_passes(text: str, profile_file: WriteProfile) 
         "pipeline: qwen3_tts\nstages:\n  - stage_id: 0\n    gpu_memory_utilization: 1.5\n",
         "pipeline: qwen3_tts\nstages:\n  - stage_id: 0\n    runtime: {device: '0'}\n",
         "pipeline: qwen3_tts\nstages:\n  - stage_id: 0\n    engine_args: null\n",
+        "pipeline: dreamzero\nstages:\n  - stage_id: 0\n    pin_cpu_memory: 1.5\n",
+        "pipeline: dreamzero\nstages:\n  - stage_id: 0\n    static_lora_scale: fp8\n",
         "pipeline: qwen3_tts\nconnectors:\n  shm: {class: SharedMemoryConnector}\n",
     ],
 )
@@ -129,6 +132,24 @@ def test_what_the_schema_refuses_is_an_error_of_the_checker_too(text: str, profi
     assert complaints(read_as_editor(path))
     diagnostics = omnicfg.validate(path)
     assert any(diagnostic.severity is omnicfg.Severity.ERROR for diagnostic in diagnostics), diagnostics
+
+
+KINDS: dict[str, Any] = {"bool": True, "int": 1, "float": 0.5, "str": "word", "mapping": {}, "list": []}
+
+
+@pytest.mark.parametrize("kind", deploy_schema().owners)
+def test_a_kind_of_value_that_the_checker_takes_of_some_stage_is_taken_by_the_schema(kind: str) -> None:
+    types = stage_types(DEFAULT_VLLM, kind)
+    schema = json.loads((schemas_dir() / "profile.schema.json").read_text(encoding="utf-8"))
+    settings = schema["$defs"]["engineArgs"]["properties"]
+    refused = []
+    for key in sorted(types.keys() & settings.keys() & deploy_schema().owners[kind]):
+        check = jsonschema.Draft202012Validator({"$defs": schema["$defs"], **settings[key]})
+        for name, value in KINDS.items():
+            counts = name != "int" or "float" not in types[key].kinds  # whose bounds are those of fractions
+            if counts and types[key].admits(value) and not check.is_valid(value):
+                refused.append((key, name))
+    assert refused == []
 
 
 def test_every_key_that_a_stage_may_have_is_offered() -> None:

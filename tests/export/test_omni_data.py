@@ -256,7 +256,7 @@ def test_what_the_shipped_stages_are_tuned_with_is_not_ignored() -> None:
 def test_what_a_kind_of_stage_takes_is_asked_of_its_typed_config() -> None:
     types = DEPLOY["value_types"]
     assert types["diffusion"]["pin_cpu_memory"] == "bool"
-    assert types["diffusion"]["VSA_sparsity"] == "int | float"
+    assert types["diffusion"]["VSA_sparsity"] == "float"
     assert types["diffusion"]["diffusion_kv_cache_skip_steps"] == "str | list"
     assert types["llm_ar"]["omni_kv_config"] == "dict"
     assert "quantization_config" not in types["diffusion"]  # anything is: what it means is checked later
