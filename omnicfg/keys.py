@@ -42,7 +42,7 @@ class Block:
 
 def blocks_of(document: Mapping, subject: Subject) -> Iterator[Block]:
     """Every block of a file, in the order in which it is written; blocks of a wrong shape are left out."""
-    types = _profile_types(subject.vllm_version, subject.pipeline)
+    types = _profile_types(subject.vllm_version, subject.pipeline, subject.engine)
     yield Block(document, "profile", "the profile", _profile_keys(), types)
     for key, node in document.items.items():
         if key == "stages":
@@ -126,7 +126,7 @@ def _stage_of(entry: Mapping, subject: Subject, platform: str | None) -> _Stage:
     shown = in_yaml(raw_id) if isinstance(raw_id, bool) else raw_id
     where = f"stage {shown}" if raw_id is not None else "a stage"
     version = subject.vllm_version
-    return _Stage(kind, where, stage_id, platform, version, stage_types(version, kind))
+    return _Stage(kind, where, stage_id, platform, version, stage_types(version, kind, subject.engine))
 
 
 def _environment(owner: Mapping, stage: _Stage) -> Iterator[Block]:
@@ -213,7 +213,7 @@ def _duplex_types() -> MappingOf[str, ValueType]:
 
 
 @functools.cache
-def stage_types(version: str, kind: str | None) -> MappingOf[str, ValueType]:
+def stage_types(version: str, kind: str | None, engine: str = DEFAULT_ENGINE) -> MappingOf[str, ValueType]:
     """Types of stage keys: the deploy schema's own, vLLM's for the engine args beyond it, and what is left.
 
     Some that the schema calls text are one of a few words: to a diffusion stage, and to vLLM, which runs the others.
@@ -229,8 +229,18 @@ def stage_types(version: str, kind: str | None) -> MappingOf[str, ValueType]:
     if kind == "diffusion":
         types |= {name: _also(types[name], type_) for name, type_ in _own_of_diffusion().items() if name in vllm}
         types = {name: type_._replace(words=()) for name, type_ in types.items()}
-    taken = {name: parse_annotation(text) for name, text in schema.value_types[kind].items()} if kind else {}
-    return {**types, **{name: _also(types.get(name, _NOTHING), type_) for name, type_ in taken.items()}}
+    return types if kind is None else _with_all_that_is_taken(types, kind, engine)
+
+
+def _with_all_that_is_taken(types: MappingOf[str, ValueType], kind: str, engine: str) -> dict[str, ValueType]:
+    """The types, with what vLLM-Omni's typed config takes beyond a declaration, and of settings that have none.
+
+    The bundled engine hands a stage's settings to vLLM, which takes what it declares.
+    """
+    taken = {name: parse_annotation(text) for name, text in deploy_schema().value_types[kind].items()}
+    is_omni = engine == DEFAULT_ENGINE or kind == "diffusion"
+    more = {name: type_ for name, type_ in taken.items() if is_omni or name not in types}
+    return {**types, **{name: _also(types.get(name, _NOTHING), type_) for name, type_ in more.items()}}
 
 
 _NOTHING = ValueType(frozenset({"none"}))
@@ -259,14 +269,15 @@ def _narrowed(types: MappingOf[str, ValueType], vllm: MappingOf[str, ValueType])
 
 
 @functools.cache
-def _profile_types(version: str, pipeline: str | None) -> MappingOf[str, ValueType]:
+def _profile_types(version: str, pipeline: str | None, engine: str) -> MappingOf[str, ValueType]:
     """Types of the top level. What holds for every stage is what vLLM takes, where vLLM runs them all."""
     own = _deploy_types()
     kinds = {stage["execution_type"] for stage in pipelines()[pipeline]["stages"]} if pipeline else {"diffusion"}
-    if "diffusion" in kinds:
-        return own
     wide = {name: own[name] for name in deploy_schema().pipeline_wide}
-    return {**own, **_narrowed(wide, arg_types(version))}
+    for kind in kinds:
+        taken = _with_all_that_is_taken(wide, kind, engine)
+        wide = {name: taken[name] for name in wide}
+    return {**own, **wide, **({} if "diffusion" in kinds else _narrowed(wide, arg_types(version)))}
 
 
 @functools.cache

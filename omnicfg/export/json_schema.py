@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from omnicfg.catalog.paths import load_json
 from omnicfg.catalog.upstream import VLLM_OMNI, deploy_schema, pipelines
-from omnicfg.catalog.vllm_args import DEFAULT_VLLM
+from omnicfg.catalog.vllm_args import DEFAULT_VLLM, arg_types
 from omnicfg.diagnostics import Severity
 from omnicfg.export import schema_words as words
 from omnicfg.export.bench_schema import bench_schema
@@ -179,9 +179,11 @@ def _typed(name: str, type_: Type) -> Schema:
 
 def _wide_type(name: str) -> Type:
     """A top-level field: what the deploy schema declares, with vLLM's names for what it leaves to text."""
-    declared = annotation_type(deploy_schema().deploy_fields[name].type)
-    wide = name in deploy_schema().pipeline_wide and name in _vllm()["args"]
-    return combined([declared, _vllm()["args"][name]["type"]]) if wide else declared
+    text = deploy_schema().deploy_fields[name].type
+    if name not in deploy_schema().pipeline_wide:
+        return annotation_type(text)
+    types = [annotation_type(each) for each in (text, *_taken_beyond(name, [text]))]
+    return combined([*types, _vllm()["args"][name]["type"]] if name in _vllm()["args"] else types)
 
 
 # ------------------------------------------------------------------------------------------------ engine args
@@ -211,12 +213,13 @@ def _annotations(name: str) -> list[str]:
     own = deploy_schema().stage_fields.get(name) or deploy_schema().deploy_fields.get(name)
     tables = (_table("engine_args"), _table("diffusion_args"))
     declared = [own.type] if own is not None else [table[name]["type"] for table in tables if name in table]
-    return declared if name in _vllm()["args"] else [*declared, *_taken_beyond(name, declared)]
+    return [*declared, *_taken_beyond(name, declared)]
 
 
 def _taken_beyond(name: str, declared: Iterable[str]) -> Iterator[str]:
     """The kinds that the typed config of some stage takes for an arg and that no declaration of it has."""
     admitted = [parse_annotation(text) for text in declared]
+    admitted += [arg_types(DEFAULT_VLLM)[name]] if name in arg_types(DEFAULT_VLLM) else []
     taken = [kinds[name] for kinds in deploy_schema().value_types.values() if name in kinds]
     for part in sorted({part for text in taken for part in text.split(" | ")}):
         if not any(parse_annotation(part).kinds <= type_.kinds or "any" in type_.kinds for type_ in admitted):

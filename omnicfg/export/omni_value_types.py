@@ -53,4 +53,4 @@ def _is_refused(execution_type: Any, engine_extras: dict[str, Any]) -> bool:
 
 def _is_of_type(error: str) -> bool:
     """Whether an error of pydantic's says that a value is of a wrong type."""
-    return error.endswith(("_type", "_parsing", "_from_float"))
+    return error.endswith(("_type", "_parsing", "_from_float", "is_instance_of"))

@@ -37,11 +37,11 @@ stages:
 
 
 def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
-    """Every LLM stage that sets both."""
+    """Every stage that sets both."""
     for stage in plan.stages:
         tokens, sequences = stage.arg("max_num_batched_tokens"), stage.arg("max_num_seqs")
         both = isinstance(tokens, int) and isinstance(sequences, int)
-        if stage.stage_type == "llm" and both and 0 < tokens < sequences:
+        if both and 0 < tokens < sequences:
             budget, count = (stage.engine_args.items[name] for name in ("max_num_batched_tokens", "max_num_seqs"))
             place = subject.topmost(budget, count)
             where = "" if place is budget else f" ({budget.mark})"

@@ -288,3 +288,8 @@ def test_what_a_file_makes_wrong_stands_in_that_file(profile_file: WriteProfile)
 
 def test_equal_numbers_are_in_order(profile_file: WriteProfile) -> None:
     assert told(profile_file(HEAD + stage(0, max_num_batched_tokens=64, max_num_seqs=64)), "OC603") == []
+
+
+def test_a_diffusion_stage_is_refused_such_a_budget_as_well(profile_file: WriteProfile) -> None:
+    text = "pipeline: dreamzero\nstages:\n  - {stage_id: 0, max_num_batched_tokens: 2, max_num_seqs: 4}\n"
+    assert told(profile_file(text), "OC603") == [(3, 43, "stage 0 may batch 2 tokens but run 4 sequences")]

@@ -97,6 +97,8 @@ def test_a_value_that_the_typed_config_refuses(
     [
         "quantization_config: fp8",  # a mapping to vLLM, and a word as well to a diffusion stage
         "quantization_config: {method: fp8}",
+        "quantization: {method: fp8}",  # which becomes the other
+        "diffusion_quantization_config: {method: fp8}",
         "diffusion_kv_cache_skip_layers: [0, 1]",
         "diffusion_kv_cache_skip_layers: 0-3",
         "VSA_sparsity: 1",
@@ -106,6 +108,22 @@ def test_a_value_that_the_typed_config_refuses(
 def test_what_a_diffusion_stage_takes_beyond_the_declarations(profile_file: WriteProfile, text: str) -> None:
     profile = profile_file(f"pipeline: dreamzero\nasync_chunk: false\nstages:\n  - stage_id: 0\n    {text}\n")
     assert findings(profile, "OC102") == []
+
+
+QUANTIZED = (
+    "quantization: {method: fp8}\n",
+    "stages:\n  - {stage_id: 0, quantization: {method: fp8}}\n",
+    "stages:\n  - {stage_id: 0, quantization_config: fp8}\n",
+)
+
+
+@pytest.mark.parametrize("text", QUANTIZED)
+def test_vllm_omni_sorts_words_and_mappings_about_quantization_itself(profile_file: WriteProfile, text: str) -> None:
+    """Of either key a word ends as vLLM's `quantization`, a mapping as its `quantization_config`."""
+    path = profile_file(HEAD + text)
+    assert findings(path, "OC102") == []
+    (found,) = (one for one in omnicfg.validate(path, engine="bundled", platform="cuda") if one.code == "OC102")
+    assert "it has to be " in found.message
 
 
 def test_a_word_that_is_none_of_an_args_choices(profile_file: WriteProfile) -> None:
