@@ -14,7 +14,7 @@ from typing import Any
 from omnicfg.export import source
 from omnicfg.export.jsonable import jsonable
 from omnicfg.export.omni_connectors import connector_entry_keys, connector_extra_keys, edge_keys
-from omnicfg.export.omni_ignored import ignored
+from omnicfg.export.omni_ignored import ignored, started_with
 from omnicfg.export.omni_value_types import value_types
 
 # The order in which omnicfg lists platforms; checked against the packages below vllm_omni/platforms.
@@ -327,8 +327,23 @@ def _diffusion_choices() -> dict[str, list[str]]:
         if refused != ["probe"]:
             raise RuntimeError(f"vllm-omni's choices of {name} are no longer {choices}")
     hints = typing.get_type_hints(omni_config._DiffusionConfigProjection)
-    annotated = {name: words for name, hint in hints.items() if (words := _words(hint))}
+    annotated = {
+        name: [word for word in words if not _is_reserved(name, word)]
+        for name, hint in hints.items()
+        if (words := _words(hint))
+    }
     return dict(sorted((annotated | _CHOICES_BY_CHECK).items()))
+
+
+def _is_reserved(name: str, word: str) -> bool:
+    """Whether a word is only kept for later: it is among the choices, and refused."""
+    from vllm_omni.config.stage_config import StageExecutionType
+
+    try:
+        started_with(StageExecutionType.DIFFUSION, {name: word})
+    except (ValueError, TypeError, AttributeError) as error:
+        return "not implemented" in str(error)
+    return False
 
 
 def _builds(cls: Any, values: dict[str, Any]) -> bool:

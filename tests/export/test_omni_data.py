@@ -284,7 +284,7 @@ def test_every_shipped_value_is_of_a_kind_that_is_taken(upstream_deploy: Path) -
 
 
 def test_the_words_and_keys_of_diffusion_stages() -> None:
-    assert DEPLOY["diffusion_choices"]["diffusion_kv_mode"][-1] == "paged_scheduler"
+    assert DEPLOY["diffusion_choices"]["diffusion_kv_mode"] == ["dense_legacy", "paged_scheduler"]  # none for later
     assert DEPLOY["diffusion_choices"]["ulysses_mode"] == ["strict", "advanced_uaa"]
     assert set(DEPLOY["diffusion_blocks"]["diffusion_offload_config"]) >= {"mode", "components"}
     assert set(DEPLOY["diffusion_choices"]) | set(DEPLOY["diffusion_blocks"]) <= set(OWNERS["diffusion"]["stage"])

@@ -135,6 +135,7 @@ def test_the_rules() -> None:
         "OC706": "engine-arg-release",
         "OC707": "generation-prefix-cache",
         "OC708": "recurrent-prefix-cache",
+        "OC709": "missing-partner",
         "OC801": "side-effect",
         "OC901": "malformed-suppression",
         "OC902": "unexplained-suppression",

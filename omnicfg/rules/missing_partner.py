@@ -1,0 +1,163 @@
+"""OC709: a setting that needs another one, which is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+from omnicfg.diagnostics import Severity
+from omnicfg.plan import Plan, StagePlan
+from omnicfg.resources.placement import parallel_setting
+from omnicfg.rule import Finding, Rule, Subject
+from omnicfg.tree import Node, plain
+from omnicfg.wording import in_yaml
+
+RULE = Rule(
+    code="OC709",
+    name="missing-partner",
+    severity=Severity.ERROR,
+    what="A setting that needs another one of the stage, which is not set or has another value.",
+    why=(
+        "Each is valid alone, so nothing says so before vLLM-Omni builds the stage's configuration, refuses the two "
+        "there, and does not start."
+    ),
+    bad="""\
+pipeline: glm_image
+async_chunk: false
+stages:
+  - stage_id: 0
+  - stage_id: 1
+    diffusion_kv_mode: paged_scheduler
+""",
+    good="""\
+pipeline: glm_image
+async_chunk: false
+stages:
+  - stage_id: 0
+  - stage_id: 1
+    diffusion_kv_mode: paged_scheduler
+    diffusion_kv_max_rows_per_request: 4096
+""",
+)
+
+
+class _Need(NamedTuple):
+    """A setting of a kind of stage, whether a value of it needs anything, whether that is there, and what it is."""
+
+    stage_type: str
+    setting: str
+    needs: Callable[[Any], bool]
+    is_met: Callable[[StagePlan], bool]
+    partner: str
+
+
+def _value(stage: StagePlan, name: str) -> Any:
+    node = parallel_setting(stage, name)
+    return None if node is None else plain(node)
+
+
+def _is_text(stage: StagePlan, name: str) -> bool:
+    value = stage.arg(name)
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _has_vsa(stage: StagePlan) -> bool:
+    config = stage.arg("diffusion_attention_config")
+    default = config.get("default") if isinstance(config, dict) else None
+    nested = default.get("backend") if isinstance(default, dict) else default
+    return any(str(word).upper() == "FASTVIDEO_VSA" for word in (stage.arg("diffusion_attention_backend"), nested))
+
+
+def _is_split(stage: StagePlan) -> bool:
+    """Whether a size for HSDP is given, or follows from the other ways in which the stage is split."""
+    if _value(stage, "hsdp_shard_size") not in (None, -1):
+        return True
+    sizes = ("ulysses_degree", "ring_degree", "allgather_degree", "cfg_parallel_size", *_BESIDE_HSDP)
+    return any(_value(stage, name) not in (None, 1) for name in sizes)
+
+
+def _shares_heads(stage: StagePlan) -> bool:
+    size, over = _value(stage, "decode_context_parallel_size"), _value(stage, "tensor_parallel_size") or 1
+    return not isinstance(over, int) or over % size == 0
+
+
+_BESIDE_HSDP: Final = ("tensor_parallel_size", "data_parallel_size", "pipeline_parallel_size")  # OC705 tells of those
+_ROWS: Final = "diffusion_kv_max_rows_per_request"
+_NEEDS: Final = (
+    _Need(
+        "diffusion",
+        "diffusion_kv_mode",
+        lambda value: value == "paged_scheduler",
+        lambda stage: stage.arg(_ROWS) is not None,
+        f"`{_ROWS}`",
+    ),
+    _Need(
+        "diffusion",
+        "host_weight_runtime_mode",
+        lambda value: value in ("preferred", "required"),
+        lambda stage: _is_text(stage, "host_weight_runtime_root"),
+        "`host_weight_runtime_root`",
+    ),
+    _Need(
+        "diffusion",
+        "fastvideo_vsa_topk",
+        lambda value: value is not None,
+        _has_vsa,
+        "`diffusion_attention_backend: FASTVIDEO_VSA`",
+    ),
+    _Need(
+        "diffusion",
+        "diffusion_offload_config",
+        lambda value: isinstance(value, dict),
+        lambda stage: {"mode", "components"} <= set(stage.arg("diffusion_offload_config")),
+        "`mode` and `components` in it",
+    ),
+    _Need("diffusion", "use_hsdp", lambda value: value is True, _is_split, "`hsdp_shard_size`"),
+    *(
+        _Need(
+            "llm",
+            name,
+            lambda value: value is not None,
+            lambda stage: _value(stage, "numa_bind") is True,
+            "`numa_bind: true`",
+        )
+        for name in ("numa_bind_nodes", "numa_bind_cpus")
+    ),
+    _Need(
+        "llm",
+        "data_parallel_external_lb",
+        lambda value: value is True,
+        lambda stage: (_value(stage, "data_parallel_size") or 1) != 1,
+        "`data_parallel_size` above 1",
+    ),
+    _Need(
+        "llm",
+        "decode_context_parallel_size",
+        lambda value: type(value) is int and value > 1,
+        _shares_heads,
+        "a `tensor_parallel_size` that it divides",
+    ),
+)
+
+
+def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:  # noqa: ARG001  # one interface for all rules
+    """Every setting of every stage that stands without its partner."""
+    for stage in plan.stages:
+        for need in _NEEDS:
+            setting = parallel_setting(stage, need.setting)
+            if stage.stage_type == need.stage_type and setting is not None and need.needs(plain(setting)):
+                yield from _unmet(stage, need, setting)
+
+
+def _unmet(stage: StagePlan, need: _Need, setting: Node) -> Iterator[Finding]:
+    if need.is_met(stage):
+        return
+    value = plain(setting)
+    text = value if isinstance(value, str) else in_yaml(value)
+    shown = need.setting if isinstance(value, dict | list) else f"{need.setting}: {text}"
+    yield Finding(
+        setting.mark,
+        f"`{shown}` of stage {stage.stage_id} needs {need.partner}, so the stage does not start",
+        f"Set {need.partner} as well, or leave `{need.setting}` out.",
+        stage.stage_id,
+    )

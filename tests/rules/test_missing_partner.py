@@ -1,0 +1,61 @@
+"""OC709: settings that need another one, as vLLM-Omni 0.30.0's typed config refuses them alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import WriteProfile
+from tests.rules.checked import findings
+
+ALONE = {
+    # a setting of the kind of stage → what it needs
+    ("diffusion", "diffusion_kv_mode: paged_scheduler"): "`diffusion_kv_max_rows_per_request`",
+    ("diffusion", "host_weight_runtime_mode: required"): "`host_weight_runtime_root`",
+    ("diffusion", "fastvideo_vsa_topk: 0.5"): "`diffusion_attention_backend: FASTVIDEO_VSA`",
+    ("diffusion", "diffusion_offload_config: {pin_memory: true}"): "`mode` and `components` in it",
+    ("diffusion", "use_hsdp: true"): "`hsdp_shard_size`",
+    ("diffusion", "parallel_config: {use_hsdp: true}"): "`hsdp_shard_size`",
+    ("llm", "numa_bind_nodes: [0]"): "`numa_bind: true`",
+    ("llm", "numa_bind_cpus: ['0-3']"): "`numa_bind: true`",
+    ("llm", "data_parallel_external_lb: true"): "`data_parallel_size` above 1",
+    ("llm", "decode_context_parallel_size: 2"): "a `tensor_parallel_size` that it divides",
+}
+TOGETHER = (
+    ("diffusion", "diffusion_kv_mode: paged_scheduler, diffusion_kv_max_rows_per_request: 64"),
+    ("diffusion", "diffusion_kv_mode: dense_legacy"),
+    ("diffusion", "host_weight_runtime_mode: preferred, host_weight_runtime_root: /dev/shm/w"),
+    ("diffusion", "host_weight_runtime_mode: disabled"),
+    ("diffusion", "fastvideo_vsa_topk: 0.5, diffusion_attention_backend: fastvideo_vsa"),
+    ("diffusion", "fastvideo_vsa_topk: 0.5, diffusion_attention_config: {default: {backend: FASTVIDEO_VSA}}"),
+    ("diffusion", "diffusion_offload_config: {mode: layer, components: [dit]}"),
+    ("diffusion", "use_hsdp: true, hsdp_shard_size: 2"),
+    ("diffusion", "use_hsdp: true, ulysses_degree: 2"),
+    ("diffusion", "use_hsdp: true, parallel_config: {cfg_parallel_size: 2}"),
+    ("diffusion", "use_hsdp: false"),
+    ("diffusion", "numa_bind_nodes: [0]"),
+    ("llm", "numa_bind: true, numa_bind_nodes: [0]"),
+    ("llm", "data_parallel_external_lb: true, data_parallel_size: 2"),
+    ("llm", "decode_context_parallel_size: 2, tensor_parallel_size: 4"),
+    ("llm", "decode_context_parallel_size: 1"),
+)
+
+
+def stage(kind: str, settings: str) -> str:
+    pipeline = {"diffusion": "dreamzero", "llm": "qwen3_tts"}[kind]
+    return f"pipeline: {pipeline}\nasync_chunk: false\nstages:\n  - {{stage_id: 0, {settings}}}\n"
+
+
+@pytest.mark.parametrize(("setting", "partner"), ALONE.items())
+def test_a_setting_without_its_partner(profile_file: WriteProfile, setting: tuple[str, str], partner: str) -> None:
+    kind, text = setting
+    (found,) = findings(profile_file(stage(kind, text)), "OC709")
+    name, _, value = text.removeprefix("parallel_config: {").removesuffix("}").partition(": ")
+    assert (found.line, found.column) == (4, 19 + text.index(name) + len(name) + 2)
+    shown = name if value[0] in "[{" else f"{name}: {value.removesuffix('}')}"
+    assert found.message == f"`{shown}` of stage 0 needs {partner}, so the stage does not start"
+    assert found.help == f"Set {partner} as well, or leave `{name}` out."
+
+
+@pytest.mark.parametrize(("kind", "settings"), TOGETHER)
+def test_a_setting_beside_its_partner(profile_file: WriteProfile, kind: str, settings: str) -> None:
+    assert findings(profile_file(stage(kind, settings)), "OC709") == []
