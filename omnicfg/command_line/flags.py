@@ -16,8 +16,9 @@ class Flag(NamedTuple):
     ``reach`` says who takes it: ``stages``, ``profile`` (it changes what is resolved), ``orchestrator``, ``server`` or
     ``nothing``. ``stages`` maps each kind of stage to the engine args that the flag sets there; an engine arg maps to
     ``None`` for the flag's own value, otherwise to a value in which ``"*"`` stands for it, or ``"json:*"`` for the JSON
-    that it is. Of a flag that ``adds_up`` every value counts, not the last one. A flag that is an engine arg has to
-    find a stage that takes it, unless it ``needs_no_owner``.
+    that it is. ``keys`` are those of the JSON for a config, empty where any will do. Of a flag that ``adds_up`` every
+    value counts, not the last one. A flag that is an engine arg has to find a stage that takes it, unless it
+    ``needs_no_owner``.
     """
 
     dest: str
@@ -28,6 +29,7 @@ class Flag(NamedTuple):
     const: Any
     choices: tuple[str, ...]
     config: str | None
+    keys: tuple[str, ...]
     defaults: Mapping[str, Any]
     reach: str
     stages: Mapping[str, Mapping[str, Any]]
@@ -89,6 +91,7 @@ def _flag(entry: Mapping[str, Any]) -> Flag:
         const=entry.get("const"),
         choices=tuple(entry.get("choices", ())),
         config=entry.get("config"),
+        keys=tuple(entry.get("keys", ())),
         defaults=entry.get("defaults") or {},
         reach=entry["reach"],
         stages=entry.get("stages", {}),

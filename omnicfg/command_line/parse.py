@@ -61,7 +61,11 @@ class CommandLine(NamedTuple):
 
 
 class _BadValueError(Exception):
-    """A value that a flag cannot have; the message says what it has to be."""
+    """A value that a flag cannot have; the message says what it has to be, and the help what was meant."""
+
+    def __init__(self, message: str, help: str | None = None) -> None:
+        super().__init__(message)
+        self.help = help
 
 
 def parse(words: Iterable[Word]) -> CommandLine:
@@ -206,7 +210,7 @@ class _Parser:
         except _BadValueError as error:
             place = values[0] if values else word
             shown = redacted(flag.dest, _short(text))
-            self._tell("bad-flag-value", place, f"`{flag.shown}` is `{shown}`; it has to be {error}")
+            self._tell("bad-flag-value", place, f"`{flag.shown}` is `{shown}`; it has to be {error}", error.help)
             return
         shown = redacted(flag.dest, _short(text))
         words = (flag.shown, *(_quoted(flag, each) for each in values))
@@ -281,8 +285,17 @@ def _value(flag: Flag, text: str) -> Any:
     if choices and str(value) not in choices:
         raise _BadValueError(f"one of {', '.join(choices)}")
     if kind == "config":
+        _check_keys(flag, value)
         return _merged(flag.defaults, value)
     return value
+
+
+def _check_keys(flag: Flag, value: dict[str, Any]) -> None:
+    """Raises :class:`_BadValueError` for a key that the config behind a flag does not have."""
+    for key in value if flag.keys else ():
+        if key not in flag.keys:
+            near = did_you_mean(key, flag.keys)
+            raise _BadValueError(f"JSON without `{_short(key)}`, which this flag does not take", near)
 
 
 def _merged(below: Any, above: Any) -> Any:

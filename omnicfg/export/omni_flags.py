@@ -117,6 +117,7 @@ def _flag(action: argparse.Action, parser: Any) -> dict[str, Any]:
         flag["choices"] = sorted(map(str, action.choices))
     if config is not None:
         flag["config"] = config
+    flag |= {"keys": keys} if (keys := config_keys(action.type)) else {}
     value = _sample(action, flag, parser)
     if config is not None:
         flag["defaults"] = jsonable(_converted(value))
@@ -172,6 +173,16 @@ def kind_of(action: argparse.Action) -> tuple[str, str | None]:
         "_parse_stage_overrides": "stage_overrides",
     }
     return known.get(name, "str"), None
+
+
+def config_keys(convert: Any) -> list[str]:
+    """The keys of the JSON that a flag takes for one of vLLM's configs; none where it takes any."""
+    if getattr(convert, "__qualname__", "").startswith("optional_type"):
+        return config_keys(inspect.getclosurevars(convert).nonlocals["return_type"])
+    if getattr(convert, "__name__", "") != "parse_dataclass":
+        return []
+    taken = inspect.signature(inspect.signature(convert).parameters["cls"].default).parameters.values()
+    return [] if any(each.kind is each.VAR_KEYWORD for each in taken) else sorted(each.name for each in taken)
 
 
 def _sample(action: argparse.Action, flag: dict[str, Any], parser: Any) -> Any:

@@ -118,6 +118,9 @@ FLAGS: Final = (
     "--mm-encoder-attn-dtype None",
     "--safetensors-load-strategy=",
     "--model other",
+    "--compilation-config.cudagraph_mod NONE",
+    '--kv-transfer-config {"kv_conector":"x"}',
+    '--quantization-config {"method":"fp8"}',
 )
 
 
