@@ -95,6 +95,7 @@ class Worker:
         self._inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._kept: dict[str, list[list[int]]] = {}
         self._steps = self._frames = 0
+        self._hears = False  # the stage before
         self._last_beat = 0.0
         # Room for all that may be under way, so that no request waits for another one's client.
         rows = job.options.limit * job.options.window * executor.frame_rows
@@ -176,8 +177,12 @@ class Worker:
         if isinstance(error, RequestError):
             return str(error)
         if _is_out_of_memory(error):
-            return f"stage {self._job.stage} ({self._job.name}) ran out of memory"
-        return f"stage {self._job.stage} ({self._job.name}) failed: {type(error).__name__}: {error}"
+            return f"{self._shown} ran out of memory"
+        return f"{self._shown} failed: {type(error).__name__}: {error}"
+
+    @property
+    def _shown(self) -> str:
+        return f"stage {self._job.stage} ({self._job.name})"
 
     # ------------------------------------------------------------------------------------------------------ what comes
 
@@ -192,6 +197,8 @@ class Worker:
         key, executor = message["key"], self._executor
         try:
             match message["do"]:
+                case "open" if not self._hears:  # what is handed on before it is back would be lost
+                    self._tell("failed", key=key, message=f"{self._shown} cannot hear the stage before it at present")
                 case "open":
                     executor.open(key, message["options"])
                     if message["options"].get("keep") == self._job.stage:
@@ -216,12 +223,21 @@ class Worker:
             except (TransportError, OSError):
                 time.sleep(_RETRY_S)
                 continue
-            self._inbox.put(lambda: self._tell("ready", facts=self._executor.facts()))
+            self._inbox.put(self._ready)
             with receiver:
                 while (messages := receiver.receive()) is not None:
                     for message in messages:
                         self._inbox.put(self._delivery(message, receiver.layout))
-            self._inbox.put(lambda: self._tell("cut"))
+            self._inbox.put(self._cut)
+
+    def _ready(self) -> None:
+        self._hears = True
+        self._tell("ready", facts=self._executor.facts())
+
+    def _cut(self) -> None:
+        self._hears = False
+        self._executor.rows_cut()
+        self._tell("cut")
 
     def _connected(self) -> Receiver:
         """Through the memory of a GPU where both ends have one and this process can map the other's."""

@@ -38,7 +38,10 @@ LAYOUT = RowLayout(("numbers",), 2, "int32", 4)
 
 
 class Doubler:
-    """Hands on each row twice as large; a row of -1 makes its step fail, of -2 and -3 asks for too much memory."""
+    """Hands on each row twice as large; a row of -1 makes its step fail, of -2 and -3 asks for too much memory.
+
+    As a Talker, it cannot go on with a request whose rows may have been lost.
+    """
 
     layout = LAYOUT
     frame_rows = 1
@@ -47,6 +50,7 @@ class Doubler:
         self.open_keys: dict[str, list[Any]] = {}
         self.done: dict[str, int] = {}
         self.total: dict[str, int] = {}
+        self.cut: set[str] = set()
         self.credits: list[tuple[str, int]] = []
         self.texts: list[tuple[str, list[int], bool, bool]] = []
         self.seen: list[tuple[str, tuple[Media, ...]]] = []
@@ -72,6 +76,9 @@ class Doubler:
     def rows_end(self, key: str, count: int) -> None:
         self.total[key] = count
 
+    def rows_cut(self) -> None:
+        self.cut |= {key for key in self.open_keys if key not in self.total}
+
     def credit(self, key: str, frames: int) -> None:
         self.credits.append((key, frames))
 
@@ -83,10 +90,12 @@ class Doubler:
 
     def ready(self) -> list[str]:
         waiting = [key for key, rows in self.open_keys.items() if rows or self.total.get(key) == self.done[key]]
-        return waiting[:1]
+        return [*(key for key in self.cut if key in self.open_keys), *waiting][:1]
 
     def run(self, keys: Sequence[str]) -> tuple[list[Chunk], list[Ended]]:
         [key] = keys
+        if key in self.cut:
+            raise RequestError("rows were lost")
         rows, self.open_keys[key] = self.open_keys[key], []
         if [-1, -1] in rows:
             raise RuntimeError("a bad row")
@@ -106,9 +115,9 @@ class Doubler:
 class Rig:
     """A worker between a sender, a receiver and a front."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, capacity: int = 2**16, stall_seconds: float = PATIENCE_S) -> None:
         self.executor = Doubler()
-        self.sender = RowSender(folder / "in", LAYOUT, 2**16)
+        self.sender = RowSender(folder / "in", LAYOUT, capacity, stall_seconds)
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(str(folder / "control"))
         listener.listen(1)
@@ -135,20 +144,24 @@ class Rig:
         self.tell("open", key, options={"voice": "ethan", **options})
         self.event("opened")
 
-    def event(self, name: str) -> dict[str, Any]:
-        while (event := self.events.get(timeout=PATIENCE_S))["event"] != name:
-            pass
+    def event(self, *names: str) -> dict[str, Any]:
+        """The next of these."""
+        deadline = time.monotonic() + PATIENCE_S
+        while (event := self.events.get(timeout=PATIENCE_S))["event"] not in names:
+            assert time.monotonic() < deadline, f"nothing is told of {names}"  # there is a beat every second
         return event
 
-    def send(self, key: str, start: int, rows: list[list[int]], media: tuple[Media, ...] = ()) -> None:
+    def send(self, key: str, start: int, rows: list[list[int]], media: tuple[Media, ...] = ()) -> bool:
+        """Whether there was somebody to take them."""
         data = np.array(rows, dtype=np.int32).tobytes()
         slot = self.sender.reserve(len(data))
-        assert slot is not None
+        if slot is None:
+            return False
         self.sender.buffer[slot.offset : slot.offset + len(data)] = data
-        self.sender.publish(rows_message([(key, key, start, len(rows))], media={key: media}), slot)
+        return self.sender.publish(rows_message([(key, key, start, len(rows))], media={key: media}), slot)
 
-    def end(self, key: str, count: int) -> None:
-        self.sender.publish(rows_message((), [(key, key, count, "stop")]))
+    def end(self, key: str, count: int) -> bool:
+        return self.sender.publish(rows_message((), [(key, key, count, "stop")]))
 
     def received(self, count: int) -> list[tuple[str, Any]]:
         """The next messages: rows as lists, ends as they are."""
@@ -277,6 +290,49 @@ def test_a_new_process_before_it_is_found(rig: Rig, tmp_path: Path) -> None:
     rig.open("a")
     rig.send("a", 0, [[1, 1]])
     assert rig.received(1) == [("a", [[2, 2]])]
+
+
+def test_a_request_whose_end_was_lost_while_the_stage_did_not_read_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stage before has given up on this one, and nobody but this one knows who waits for what it has to say."""
+    reads, receive = threading.Event(), RowReceiver.receive
+
+    def stalled(receiver: RowReceiver, timeout: float | None = None) -> list[Message] | None:
+        reads.wait(PATIENCE_S)
+        return receive(receiver, timeout)
+
+    reads.set()
+    monkeypatch.setattr(RowReceiver, "receive", stalled)
+    rig = Rig(tmp_path, capacity=256, stall_seconds=0.2)  # of four messages with a row each
+    rig.open("whole")
+    rig.send("whole", 0, [[1, 1]])
+    rig.end("whole", 1)
+    rig.open("lost")
+    assert rig.received(2) == [("whole", [[2, 2]]), ("whole", (1, "stop 1"))]
+    reads.clear()
+    until(lambda: not rig.send("lost", 0, [[1, 1]]))
+    assert not rig.end("lost", 1), "nobody is there to be told"
+    reads.set()
+    told = {event["event"]: event for event in (rig.event("failed", "ready"), rig.event("failed", "ready"))}
+    assert (told["failed"]["key"], told["failed"]["message"]) == ("lost", "rows were lost")
+    assert "ready" in told
+    rig.open("next")
+    rig.send("next", 0, [[3, 3]])
+    until(lambda: ("next", [[6, 6]]) in rig.received(1))
+    rig.close()
+
+
+def test_a_request_that_is_opened_while_the_stage_hears_nothing_is_turned_away(rig: Rig, tmp_path: Path) -> None:
+    rig.open("before")
+    rig.sender.close()
+    rig.event("cut")
+    rig.tell("open", "a", options={"voice": "ethan"})
+    failed = {event["key"]: event["message"] for event in (rig.event("failed"), rig.event("failed"))}
+    assert failed == {"before": "rows were lost", "a": "stage 1 (talker) cannot hear the stage before it at present"}
+    rig.sender = RowSender(tmp_path / "in", LAYOUT, 2**16)
+    rig.event("ready")
+    rig.open("a")
 
 
 def test_it_reports_while_it_has_nothing_to_do(rig: Rig) -> None:

@@ -105,6 +105,9 @@ class Executor(Protocol):
     def rows_end(self, key: str, count: int) -> None:
         """The stage before has handed on ``count`` rows, and no more follow."""
 
+    def rows_cut(self) -> None:
+        """The stage before cannot be heard for a while: rows of open requests, or their ends, may never come."""
+
     def credit(self, key: str, frames: int) -> None:
         """So many frames of the request have arrived at its client."""
 

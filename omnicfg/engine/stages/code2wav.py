@@ -108,6 +108,9 @@ class Code2Wav:
         if voice is not None:
             voice.total = count
 
+    def rows_cut(self) -> None:
+        """The stage before tells the front of every request whose frames nobody has taken."""
+
     def credit(self, key: str, frames: int) -> None:
         """This stage has no more of a request than its Talker is given credit for."""
 

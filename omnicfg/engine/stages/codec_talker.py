@@ -153,6 +153,11 @@ class CodecTalker:
         if speech is not None:
             speech.rows_ended = True
 
+    def rows_cut(self) -> None:
+        """Whoever has the rows of his prompt goes on; others do not wait for an end that may have been lost."""
+        for speech in self._open.values():
+            speech.rows_ended = True
+
     def credit(self, key: str, frames: int) -> None:
         speech = self._open.get(key)
         if speech is not None:

@@ -193,6 +193,25 @@ def test_rows_that_were_lost_are_an_error_of_that_request(executor: Executor, kn
     executor.drop("a")
 
 
+def test_nobody_waits_for_rows_whose_end_may_have_been_lost(executor: Executor, known: list[Known]) -> None:
+    """Whoever has all rows of his prompt speaks on, although the stage before cannot be heard for a while."""
+    one = known[1]
+    executor.open("part", {"voice": one.case.voice})
+    executor.text("part", one.prompt, prompt=True, last=False)
+    executor.rows("part", 0, one.rows[: _sound(one)])
+    whole_text(executor, "part", one)
+    assert executor.ready() == []
+    begin(executor, "whole", one)
+    executor.rows_cut()
+    with pytest.raises(RequestError, match="lost on their way"):
+        executor.run(executor.ready())
+    executor.drop("part")
+    whole_text(executor, "whole", one)
+    listener = Listener(executor)
+    listener.run()
+    assert listener.codes["whole"] == one.spoken.codes
+
+
 def test_what_cannot_be_spoken_is_refused(executor: Executor) -> None:
     with pytest.raises(RequestError, match="chelsie, ethan, aiden"):
         executor.open("a", {"voice": "nobody"})
