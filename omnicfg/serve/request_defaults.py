@@ -13,9 +13,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from omnicfg.engine.front.asgi import App, Message, Receive, Send
+from omnicfg.engine.front.chat import CHATS
 
 VARIABLE: Final = "OMNICFG_REQUEST_DEFAULTS"
-PATHS: Final = frozenset({"/v1/chat/completions", "/v1/completions"})
+PATHS: Final = CHATS | {"/v1/completions"}
+_SESSION: Final = "requestType"
+"""The field of a request that opens or closes a session of SageMaker's, and may have no other."""
 SAME: Final = {"max_tokens": ("max_tokens", "max_completion_tokens")}
 """Fields that mean the same: a default is for a request that has none of them."""
 
@@ -34,7 +37,7 @@ FIELDS: Final = frozenset(
         "logit_bias",
     }
 )
-"""The sampling parameters that both endpoints take as request fields, less those with an argument of their
+"""The sampling parameters that chats and completions take as request fields, less those with an argument of their
 own.
 """
 
@@ -90,7 +93,7 @@ def fill(body: bytes, defaults: Mapping[str, Any]) -> bytes:
         request = json.loads(body)
     except (ValueError, RecursionError):
         return body
-    if not isinstance(request, dict):
+    if not isinstance(request, dict) or _SESSION in request:
         return body
     missing = {
         name: value

@@ -6,16 +6,14 @@ vLLM's server loads :class:`TextOnly` through its ``--middleware`` option; the r
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Final
 
 from omnicfg.engine.front.asgi import App, Message, Receive, Send
-from omnicfg.engine.front.chat import asks_for_audio
+from omnicfg.engine.front.chat import may_be_chat, spoken
 from omnicfg.serve.asgi import again, body_of, refuse, whole
 
 VARIABLE: Final = "OMNICFG_NO_SPEECH"
-_PATH: Final = "/v1/chat/completions"
 
 
 class TextOnly:
@@ -26,20 +24,13 @@ class TextOnly:
         self.reason = os.environ.get(VARIABLE, "") if reason is None else reason
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != _PATH:
+        if not may_be_chat(scope):
             await self.app(scope, receive, send)
             return
         messages = await whole(receive, send)
         if messages is None:
             return
-        if _asks(body_of(messages)):
+        if spoken(body_of(messages)) is not None:
             await refuse(send, 400, f"this server does not answer in speech: {self.reason}", "modalities")
         else:
             await self.app(scope, again(messages, receive), send)
-
-
-def _asks(body: bytes) -> bool:
-    try:
-        return asks_for_audio(json.loads(body))
-    except (ValueError, RecursionError):
-        return False

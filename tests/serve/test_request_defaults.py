@@ -26,8 +26,10 @@ def test_a_requests_own_values_win(request_fields: dict[str, Any], filled: dict[
     assert json.loads(fill(json.dumps(request_fields).encode(), {"max_tokens": 64, "seed": 7})) == filled
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'"text"', b"\xff\xfe", b"[" * 100_000])
-def test_a_body_that_is_no_object_is_left_to_vllm(body: bytes) -> None:
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b"null", b'"text"', b"\xff\xfe", b"[" * 100_000, b'{"requestType": "NEW_SESSION"}']
+)
+def test_a_body_that_is_no_object_or_asks_for_no_tokens_is_left_to_vllm(body: bytes) -> None:
     assert fill(body, {"max_tokens": 64}) == body
 
 
@@ -70,6 +72,12 @@ def test_a_body_in_pieces_arrives_as_one() -> None:
     [message] = served("/v1/chat/completions", chunks(b'{"seed"', b": 1}"))
     assert json.loads(message["body"]) == {"seed": 1, "max_tokens": 64}
     assert not message["more_body"]
+
+
+@pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions/batch", "/invocations"])
+def test_they_hold_wherever_tokens_are_asked_for(path: str) -> None:
+    [message] = served(path, chunks(b'{"prompt": "x"}'))
+    assert json.loads(message["body"]) == {"prompt": "x", "max_tokens": 64}
 
 
 @pytest.mark.parametrize(

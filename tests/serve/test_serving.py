@@ -15,7 +15,7 @@ import pytest
 
 from omnicfg.demo import SHARED_PREFIX, cache_counters
 from omnicfg.serve.machine import installed_vllm
-from tests.serve.served import Served
+from tests.serve.served import Served, body
 
 pytestmark = [
     pytest.mark.slow,
@@ -67,6 +67,17 @@ def test_the_profiles_defaults_hold_until_a_request_says_otherwise(
 ) -> None:
     answer = ask(client, "Tell me everything.", **options, extra_body={"ignore_eos": True})
     assert (answer.usage.completion_tokens, answer.choices[0].finish_reason) == (tokens, "length")
+
+
+@pytest.mark.parametrize("asked", [{"messages": [{"role": "user", "content": "Tell me."}]}, {"prompt": "Once"}])
+def test_they_hold_at_sagemakers_path_too(server: Served, asked: dict[str, Any]) -> None:
+    status, answer = server.ask("/invocations", body(**asked, ignore_eos=True), "sesame")
+    assert (status, json.loads(answer)["usage"]["completion_tokens"]) == (200, 64)
+
+
+def test_a_session_of_sagemakers_is_vllms_to_judge(server: Served) -> None:
+    status, answer = server.ask("/invocations", body(requestType="NEW_SESSION"), "sesame")
+    assert (status, "stateful sessions not enabled" in answer.decode()) == (400, True)
 
 
 def test_an_answer_can_be_streamed(client: Any) -> None:

@@ -323,6 +323,15 @@ def test_voices_differ(client: Any) -> None:
     assert said["ethan"].audio.data != said["Chelsie"].audio.data
 
 
+def test_sagemakers_path_gives_the_same_answer(client: Any, server: Served) -> None:
+    messages = [{"role": "user", "content": "Say something."}]
+    asked = json.dumps({"messages": messages, "max_tokens": 8, "temperature": 0, **SPEECH}).encode()
+    status, answer = server.ask("/invocations", asked)
+    assert status == 200
+    told, wanted = json.loads(answer)["choices"][0]["message"], say(client).choices[0].message
+    assert (told["content"], told["audio"]["data"]) == (wanted.content, wanted.audio.data)
+
+
 def test_audio_alone_has_no_content(client: Any) -> None:
     message = say(client, modalities=["audio"]).choices[0].message
     assert message.content is None

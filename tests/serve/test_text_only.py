@@ -21,8 +21,9 @@ def answer(body: bytes, path: str = "/v1/chat/completions", pieces: int = 1) -> 
     return answer_of(lambda app: TextOnly(app, "nothing computes stage 1"), scope, body, pieces)
 
 
-def test_speech_is_refused_with_the_reason() -> None:
-    start, body = answer(json.dumps({"modalities": ["text", "audio"]}).encode(), pieces=3)
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/chat/completions/batch", "/invocations"])
+def test_speech_is_refused_with_the_reason(path: str) -> None:
+    start, body = answer(json.dumps({"messages": [], "modalities": ["text", "audio"]}).encode(), path, pieces=3)
     assert start["status"] == 400
     error = json.loads(body["body"])["error"]
     assert error["message"].endswith("nothing computes stage 1")
@@ -42,6 +43,12 @@ def test_a_body_beyond_what_fits_is_not_read_to_its_end(monkeypatch: pytest.Monk
 
 
 def test_other_paths_are_not_looked_at() -> None:
-    body = json.dumps({"modalities": ["audio"]}).encode()
+    body = json.dumps({"messages": [], "modalities": ["audio"]}).encode()
     [message] = answer(body, "/v1/completions")
+    assert message["body"] == body
+
+
+def test_a_prompt_is_nothing_that_would_be_spoken() -> None:
+    body = json.dumps({"prompt": "x", "modalities": ["audio"]}).encode()
+    [message] = answer(body, "/invocations")
     assert message["body"] == body

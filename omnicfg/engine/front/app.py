@@ -19,9 +19,10 @@ from omnicfg.engine.front.chat import (
     BODY_MOST,
     Answer,
     BadRequestError,
-    asks_for_audio,
     body_too_long,
     error_body,
+    may_be_chat,
+    spoken,
     sse,
     wish_of,
 )
@@ -29,7 +30,6 @@ from omnicfg.engine.front.desk import Audio, AudioEnd, Codes, Desk, Failure, Ref
 from omnicfg.engine.front.metrics import Metrics
 from omnicfg.engine.front.turn import Text, Turn, TurnedAwayError
 
-_CHAT: Final = "/v1/chat/completions"
 _HOP_BY_HOP: Final = frozenset(
     {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"}
 )
@@ -95,25 +95,25 @@ class Front:
             work = self._health(send)
         elif path == "/metrics" and method in _LOOKS:
             work = self._show_metrics(send)
-        elif path == _CHAT and method == "POST" and (chat := _spoken(body)) is not None:
-            work = self._speak(chat, _passed_on(scope["headers"], _HOP_BY_HOP | _OF_OUR_BODY), send)
+        elif may_be_chat(scope) and (chat := spoken(body)) is not None:
+            work = self._speak(path, chat, _passed_on(scope["headers"], _HOP_BY_HOP | _OF_OUR_BODY), send)
         else:
             work = self._pass_on(scope, body, send)
         await _while_there(receive, work, send)
 
     # ---------------------------------------------------------------------------------------------------- what is ours
 
-    async def _speak(self, body: Mapping[str, Any], headers: Headers, send: Send) -> None:
+    async def _speak(self, path: str, body: Mapping[str, Any], headers: Headers, send: Send) -> None:
         outcome = "aborted"
         try:
-            outcome = await self._answer(body, headers, send)
+            outcome = await self._answer(path, body, headers, send)
         except Exception:
             outcome = "failed"
             raise
         finally:
             self._metrics.requests.labels(outcome).inc()
 
-    async def _answer(self, body: Mapping[str, Any], headers: Headers, send: Send) -> str:
+    async def _answer(self, path: str, body: Mapping[str, Any], headers: Headers, send: Send) -> str:
         arrived = time.monotonic()
         try:
             wish = wish_of(body, self._voices, self._default_voice)
@@ -121,7 +121,7 @@ class Front:
             await _error(send, 400, str(error), error.parameter)
             return "refused"
         key = uuid.uuid4().hex
-        async with Turn(self._thinker, self._desk, key, wish.body, headers) as turn:
+        async with Turn(self._thinker, self._desk, key, path, wish.body, headers) as turn:
             try:
                 await turn.start({"voice": wish.voice, "seed": wish.seed})
             except RefusedError as error:
@@ -223,15 +223,6 @@ class Front:
                 await _piece(send, b"", last=True)
         finally:
             await response.aclose()
-
-
-def _spoken(body: bytes) -> Mapping[str, Any] | None:
-    """A chat with audio; ``None`` for everything else. Whatever is wrong with a request, vLLM says so."""
-    try:
-        chat = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    return chat if asks_for_audio(chat) else None
 
 
 class _Noted:

@@ -9,8 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from omnicfg.engine.front.asgi import Message
 from omnicfg.engine.front.formats import FormatError, check, packed, stream_head
 
+CHATS: Final = frozenset({"/v1/chat/completions", "/v1/chat/completions/batch", "/invocations"})
+"""Where vLLM's server answers chats, as OpenAI has them: the last one is SageMaker's, and takes prompts as well."""
 _OURS: Final = ("modalities", "audio", "voice")
 _PARTS: Final = ("text", "refusal", "image_url", "input_audio", "audio_url", "video_url")
 """What a message's content may consist of: media that vLLM's own processors turn into tokens."""
@@ -43,8 +46,21 @@ class Wish:
     seed: int | None
 
 
-def asks_for_audio(body: object) -> bool:
-    """Whether a chat request is to be answered in speech."""
+def may_be_chat(scope: Message) -> bool:
+    """Whether a request has come for where chats are answered."""
+    return scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in CHATS
+
+
+def spoken(body: bytes) -> Mapping[str, Any] | None:
+    """A chat with audio; ``None`` for everything else. Whatever is wrong with a request, vLLM says so."""
+    try:
+        chat = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return chat if _asks_for_audio(chat) and "messages" in chat else None
+
+
+def _asks_for_audio(body: object) -> bool:
     return isinstance(body, dict) and isinstance(body.get("modalities"), list) and "audio" in body["modalities"]
 
 
@@ -96,6 +112,8 @@ def _voice(voice: object, voices: Sequence[str]) -> str:
 
 def _check_messages(messages: object) -> None:
     for message in messages if isinstance(messages, list) else ():
+        if isinstance(message, list):
+            raise BadRequestError("messages: speech is made for one chat a request, and these are several", "messages")
         if not isinstance(message, dict):
             continue
         if message.get("role") == "assistant" and message.get("audio"):

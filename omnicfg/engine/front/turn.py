@@ -38,13 +38,16 @@ class TurnedAwayError(Exception):
 
 
 class Turn:
-    """Use as ``async with Turn(...) as turn``, then iterate. However it is left, all stages let go of the request."""
+    """Use as ``async with Turn(...) as turn``, then iterate. However it is left, all stages let go of the request.
+
+    vLLM is asked at the ``path`` at which the client has asked.
+    """
 
     def __init__(
-        self, thinker: httpx.AsyncClient, desk: Desk, key: str, body: Mapping[str, Any], headers: Headers
+        self, thinker: httpx.AsyncClient, desk: Desk, key: str, path: str, body: Mapping[str, Any], headers: Headers
     ) -> None:
         self._thinker, self._desk, self._key = thinker, desk, key
-        self._headers = headers
+        self._path, self._headers = path, headers
         self._codes = bool(body.get("return_token_ids"))
         self._body = {
             **body,
@@ -63,7 +66,7 @@ class Turn:
         self._speech = await self._desk.open(self._key, {**options, **keep}, self._events)
         # What is odd about it (an infinite number, half of a character) stays as it came: vLLM says what is wrong.
         content, headers = json.dumps(self._body).encode(), [*self._headers, *JSON]
-        url = self._thinker.base_url.join("/v1/chat/completions")
+        url = self._thinker.base_url.join(self._path)
         request = httpx.Request("POST", url, content=content, headers=headers)
         self._response = await self._thinker.send(request, stream=True)
         if self._response.status_code != httpx.codes.OK:

@@ -82,7 +82,7 @@ class Rig:
         self.seen = request.headers.raw
         if self.refuses is not None:
             raise self.refuses
-        if request.url.path != "/v1/chat/completions" or b'"payload"' not in request.content:
+        if request.url.path not in ("/v1/chat/completions", "/invocations") or b'"payload"' not in request.content:
             return httpx.Response(418, content=_pieces(b"vLLM's: ", request.content), headers=self.headers)
         self.raw = request.content
         self.asked.append({**json.loads(request.content), "headers": dict(request.headers)})
@@ -247,6 +247,33 @@ def test_an_answer_has_text_audio_and_the_tokens_of_both(tmp_path: Path) -> None
         assert "prompt_token_ids" not in answer
         assert rig.talker.heard("open")[0]["options"] == {"voice": "ethan", "seed": 5}
         assert not {"modalities", "audio"} & set(rig.asked[0]), "vLLM is asked for text"
+
+    run(test, tmp_path)
+
+
+def test_a_chat_is_spoken_wherever_vllm_answers_one(tmp_path: Path) -> None:
+    """SageMaker asks at a path of its own, where vLLM reads headers that it reads nowhere else."""
+
+    async def test(rig: Rig, front: Any) -> None:
+        asking = asyncio.create_task(call(front, ASKED, "/invocations"))
+        await rig.speak()
+        status, body = await asking
+        assert (status, rig.targets) == (200, [b"/invocations"])
+        audio = json.loads(body)["choices"][0]["message"]["audio"]
+        assert base64.b64decode(audio["data"]) == b"\0\0" * FRAME + b"\1\0" * FRAME
+
+    run(test, tmp_path)
+
+
+def test_several_chats_in_one_request_are_not_spoken_and_told_so(tmp_path: Path) -> None:
+    async def test(rig: Rig, front: Any) -> None:
+        batch = {**ASKED, "messages": [ASKED["messages"], ASKED["messages"]]}
+        status, body = await call(front, batch, "/v1/chat/completions/batch")
+        error = json.loads(body)["error"]
+        assert (status, error["param"]) == (400, "messages")
+        assert "one chat a request" in error["message"]
+        assert not rig.targets
+        assert not rig.talker.told
 
     run(test, tmp_path)
 
@@ -602,7 +629,8 @@ def test_a_request_beyond_what_fits_is_refused_unread(tmp_path: Path, monkeypatc
 def test_everything_else_is_vllms_byte_for_byte(tmp_path: Path) -> None:
     async def test(rig: Rig, front: Any) -> None:
         body = {"prompt": "x", "modalities": ["audio"]}
-        assert await call(front, body, "/v1/completions") == (418, b"vLLM's: " + json.dumps(body).encode())
+        for path in ("/v1/completions", "/invocations"):
+            assert await call(front, body, path) == (418, b"vLLM's: " + json.dumps(body).encode())
         assert (await call(front, path="/version"))[0] == 418
         assert rig.talker.told == []
 
