@@ -32,6 +32,7 @@ from typing import Any, Final
 
 from omnicfg.engine.shards import connect
 from omnicfg.engine.stages import Chunk, Ended, Executor, RequestError, StageOptions, make
+from omnicfg.engine.stop_signals import ignore as ignore_stop_signals
 from omnicfg.engine.transport import Message, Receiver, RowLayout, Rows, RowSender, TransportError, rows_message
 
 _BEAT_S: Final = 1.0
@@ -69,7 +70,8 @@ class Job:
 
 
 def main() -> int:
-    """The process; ends with status 0 when its front does."""
+    """The process; ends with status 0 when its front does. Stop signals are that one's."""
+    ignore_stop_signals()
     _die_with_parent()
     job = Job.from_json(sys.stdin.read())
     if job.options.threads:
@@ -318,7 +320,7 @@ def _array(data: Any, layout: RowLayout) -> Any:
 def _die_with_parent() -> None:
     """Linux ends this process when the one that started it has died, however that came about."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM))
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
 
 
 if __name__ == "__main__":

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import queue
+import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from omnicfg.engine import worker as module
 from omnicfg.engine.stages import Chunk, Ended, RequestError, StageOptions
 from omnicfg.engine.transport import (
     Finished,
@@ -30,6 +34,7 @@ from omnicfg.engine.transport import (
     rows_message,
 )
 from omnicfg.engine.worker import Job, Worker
+from omnicfg.serve.processes import living
 from tests.patience import PATIENCE_S, until
 
 np = pytest.importorskip("numpy")
@@ -370,6 +375,74 @@ def test_it_ends_where_rows_cannot_be_read_any_more(tmp_path: Path, monkeypatch:
     assert not rig.thread.is_alive()
     assert "cudaErrorIllegalAddress" in str(until(lambda: told)[0].exc_value)
     rig.close()
+
+
+STAGE = (sys.executable, "-c", f"from {__name__} import main; main()")
+"""A process as the front starts it, whose executor is the one above."""
+SHORT_LIVED = "import subprocess, sys, time; print(subprocess.Popen(sys.argv[1:]).pid, flush=True); time.sleep(600)"
+
+
+def main() -> None:
+    vars(module)["make"] = lambda *_: Doubler()
+    sys.exit(module.main())
+
+
+@contextmanager
+def control_of(folder: Path) -> Iterator[tuple[socket.socket, str]]:
+    """Where a stage finds its front, with all that it is told; the stage before has nothing to hand on."""
+    sender = RowSender(folder / "in", LAYOUT, 2**16)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(folder / "control"))
+        listener.listen(1)
+        options = StageOptions(folder, {})
+        paths = (str(folder / "in"), str(folder / "out"), str(folder / "control"))
+        yield listener, Job(1, "talker", "x", options, *paths).to_json()
+    sender.close()
+
+
+def test_stop_signals_are_its_fronts_to_follow(tmp_path: Path) -> None:
+    """Everybody may be sent them at once, and what it is at is to be finished."""
+    with control_of(tmp_path) as (listener, job), subprocess.Popen(STAGE, stdin=subprocess.PIPE, text=True) as stage:
+        assert stage.stdin is not None
+        stage.stdin.write(job)
+        stage.stdin.close()
+        front, _ = listener.accept()
+        with front, front.makefile("r") as lines:
+            while json.loads(lines.readline())["event"] != "ready":
+                pass
+            stage.send_signal(signal.SIGTERM)
+            stage.send_signal(signal.SIGINT)
+            opening = {"do": "open", "key": "a", "options": {"voice": "ethan"}}
+            front.sendall((json.dumps(opening) + "\n").encode())
+            while (told := json.loads(lines.readline() or "{}")).get("event") == "beat":
+                pass
+            assert told.get("event") == "opened"
+            front.shutdown(socket.SHUT_RDWR)
+        assert stage.wait(PATIENCE_S) == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="told by Linux alone")
+def test_it_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
+    """Whatever it is at, and although its socket is still open somewhere."""
+    command = [sys.executable, "-c", SHORT_LIVED, *STAGE]
+    with (
+        control_of(tmp_path) as (listener, job),
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent,
+    ):
+        assert parent.stdin is not None
+        assert parent.stdout is not None
+        parent.stdin.write(job)
+        parent.stdin.close()
+        stage = int(parent.stdout.readline())
+        front, _ = listener.accept()
+        with front:
+            os.kill(stage, signal.SIGSTOP)
+            parent.kill()
+            try:
+                until(lambda: stage not in [process.pid for process in living()])
+            finally:
+                with suppress(ProcessLookupError):
+                    os.kill(stage, signal.SIGKILL)
 
 
 def test_a_job_travels_as_json(tmp_path: Path) -> None:

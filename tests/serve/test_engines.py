@@ -16,6 +16,7 @@ import omnicfg
 from omnicfg.command_line.parse import parse
 from omnicfg.command_line.shell import Word
 from omnicfg.engine.front.api_key import KeyFirst
+from omnicfg.engine.stop_signals import VARIABLE as STOP_SIGNALS
 from omnicfg.errors import UsageError
 from omnicfg.serve import engines, media_sources
 from omnicfg.serve.engines import bundled, vllm_omni
@@ -260,13 +261,15 @@ class TestRows:
     @pytest.mark.parametrize(
         ("listed", "loaded"), [(None, None), ("a", "a,omnicfg"), ("a,omnicfg", None), ("", "omnicfg")]
     )
+    @pytest.mark.parametrize("profile", ["qwen3_omni_moe", "audex_thinker_only"])
     def test_a_list_of_plugins_gets_ours(
-        self, listed: str | None, loaded: str | None, monkeypatch: pytest.MonkeyPatch
+        self, profile: str, listed: str | None, loaded: str | None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        """Which keeps rows for some plans, and leaves stop signals to the engine for all."""
         monkeypatch.delenv("VLLM_PLUGINS", raising=False)
         own: dict[str, Any] = {} if listed is None else {"stages__0__env": {"VLLM_PLUGINS": listed}}
-        env = bundled.first_stage(request("qwen3_omni_moe", **own), FOUR_GPUS).env
-        assert env.get("VLLM_PLUGINS") == (loaded or listed)
+        env = bundled.first_stage(request(profile, **own), FOUR_GPUS).env
+        assert (env.get("VLLM_PLUGINS"), env[STOP_SIGNALS]) == (loaded or listed, "1")
 
     def test_without_its_plugin_the_engine_is_not_started(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: ())

@@ -42,6 +42,7 @@ from omnicfg.engine.verify_speech import (
 )
 from omnicfg.models import materialize
 from omnicfg.serve.machine import installed_vllm
+from omnicfg.serve.processes import session_members
 from tests import patience
 from tests.serve.served import Served, with_python_path
 from tests.vision import found
@@ -86,7 +87,8 @@ def vision(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
 def server(tmp_path_factory: pytest.TempPathFactory, vision: list[str] | str) -> Iterator[Served]:
     """The whole Thinker, with its encoders, where torchvision can be had."""
     paths = [] if isinstance(vision, str) else vision
-    with Served(tmp_path_factory.mktemp("speech") / "log", NAME, python_path=paths) as served:
+    words = (NAME, "--set", f"stages.0.shutdown_timeout={patience.PATIENCE_S:g}")
+    with Served(tmp_path_factory.mktemp("speech") / "log", *words, python_path=paths) as served:
         yield served
 
 
@@ -431,9 +433,20 @@ def test_mixed_requests_with_random_aborts_leak_nothing(server: Served, referenc
     assert metric(server, "omnicfg:stage_up") == 2
 
 
-def test_it_stops_cleanly(server: Served) -> None:
+def test_a_stop_signal_to_everybody_lets_all_finish_and_leaves_nothing(server: Served) -> None:
+    """As systemd sends it, to every process of a service."""
     session = server.session
-    assert server.stop() == 0
+    long = partial(say, **{**LONG, "max_tokens": 400})
+    with _client(server) as client, ThreadPoolExecutor() as pool:
+        speaking, reading = pool.submit(long, client), pool.submit(long, client, modalities=["text"])
+        until(lambda: metric(server, "vllm:num_requests_running") == 2)
+        for process in (server.process.pid, *session_members(session)):
+            os.kill(process, signal.SIGTERM)
+        spoken, read = speaking.result(timeout=120), reading.result(timeout=120)
+    assert read.usage.completion_tokens == spoken.usage.completion_tokens_details.text_tokens == 400
+    assert read.choices[0].message.content == spoken.choices[0].message.content
+    assert spoken.choices[0].message.audio.data
+    assert server.end() == 0
     assert server.leftovers(session) == []
 
 

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ async def serve(setup: Setup) -> int:
             default_voice=setup.default_voice,
             healthy=lambda: processes.complete,
         )
-        server = _Server(setup, KeyFirst(front))
+        server = _Server(setup, KeyFirst(front), processes.let_end)
         for left in (setup.control, setup.thinker):  # of a life before this one; nobody can listen where they lie
             Path(left).unlink(missing_ok=True)
         control = await asyncio.start_unix_server(desk.follow, setup.control, limit=2**24)
@@ -69,9 +69,11 @@ async def serve(setup: Setup) -> int:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn with signals that only ask it to stop: what is behind it is to be stopped after it."""
+    """uvicorn with signals that only ask it to stop, of which ``asked`` is told: what is behind it is to be stopped
+    after it.
+    """
 
-    def __init__(self, setup: Setup, app: Any) -> None:
+    def __init__(self, setup: Setup, app: Any, asked: Callable[[], None]) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -83,6 +85,7 @@ class _Server(uvicorn.Server):
                 timeout_graceful_shutdown=max(1, round(setup.drain_s)),
             )
         )
+        self._asked = asked
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -92,6 +95,7 @@ class _Server(uvicorn.Server):
         yield
 
     def _ask(self) -> None:
+        self._asked()
         self.should_exit = True
 
 

@@ -43,7 +43,7 @@ class Processes:
     ) -> None:
         self._setup, self._desk, self._metrics, self._fatal = setup, desk, metrics, fatal
         self._hangs = hangs
-        self._stopping = False
+        self._stopping = self._may_end = False
         self._thinker: asyncio.subprocess.Process | None = None
         self._keepers: list[asyncio.Task[None]] = []
 
@@ -64,6 +64,12 @@ class Processes:
     def complete(self) -> bool:
         """Whether every process is there and takes requests."""
         return self._thinker is not None and self._thinker.returncode is None and self._desk.available
+
+    def let_end(self) -> None:
+        """The front was asked to stop, and so perhaps was everybody: vLLM then ends once its texts are whole, although
+        some are still being spoken.
+        """
+        self._may_end = True
 
     async def stop(self) -> None:
         """End everything: vLLM may finish what it has to, the others have nothing to finish without it."""
@@ -88,7 +94,7 @@ class Processes:
             status = await ended
         finally:
             hanging.cancel()
-        if not self._stopping:
+        if not self._stopping and not (self._may_end and status == 0):
             how = hanging.result() if hanging.done() and not hanging.cancelled() else None
             stage = f"stage 0{_place(self._setup.thinker_env)}"
             self._desk.fail_all(f"{stage} {how or 'has died'}")

@@ -17,6 +17,7 @@ from omnicfg.engine.front.api_key import VARIABLE as API_KEY_VARIABLE
 from omnicfg.engine.front.api_key import KeyFirst
 from omnicfg.engine.sounds import VARIABLE as SOUNDS
 from omnicfg.engine.spec import data_parallel_size, row_shards, rows_engine_args, shard_path, socket_path
+from omnicfg.engine.stop_signals import VARIABLE as STOP_SIGNALS
 from omnicfg.engine.transport import SOCKET_PATH_LIMIT
 from omnicfg.payload import rows_of, rows_record, rows_refusals
 from omnicfg.plan import Plan, StagePlan
@@ -295,15 +296,14 @@ def _on_cpu(request: Request) -> dict[str, str]:
 def _environment(request: Request, machine: Machine, defaults: dict[str, Any]) -> dict[str, str]:
     stage = _first(request)
     own = stage.runtime.value("env") or {}
-    env = {SOUNDS: "1"} | {str(name): str(value) for name, value in own.items()}
+    env = {SOUNDS: "1", STOP_SIGNALS: "1"} | {str(name): str(value) for name, value in own.items()}
     if machine.serves_on_cpu:
         env |= {name: value for name, value in _on_cpu(request).items() if name not in {**os.environ, **env}}
     else:
         # A stage that names no device is left what vLLM would see: it may take more of them than its sizes tell.
         env |= {"VLLM_USE_V2_MODEL_RUNNER": str(int(bool(stage.arg("use_v2_model_runner"))))}
         env |= machine.seeing(named_devices(stage))
-    if rows_socket(request) is not None:
-        env |= _plugin_environment({**os.environ, **env})
+    env |= _plugin_environment({**os.environ, **env})
     if defaults:
         env[VARIABLE] = json.dumps(defaults)
     if reason := silent_reason(request):

@@ -26,7 +26,7 @@ async def stopped(drain_s: float, *, answers: bool, begins: bool = False) -> Any
 
     It may have begun to before.
     """
-    asked, stops = asyncio.Event(), asyncio.Event()
+    asked, stops, told = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def pieces() -> AsyncIterator[bytes]:
         yield b"half"
@@ -48,13 +48,14 @@ async def stopped(drain_s: float, *, answers: bool, begins: bool = False) -> Any
     async with httpx.AsyncClient(transport=httpx.MockTransport(thinker), base_url="http://thinker") as upstream:
         metrics = Metrics(desk)
         front = Front(upstream, desk, metrics, voices=("a",), default_voice="a", healthy=lambda: True)
-        server = _Server(setup, front)
+        server = _Server(setup, front, told.set)
         serving = asyncio.create_task(server.serve())
         await until_so(lambda: server.started)
         async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_S) as client:
             asking = asyncio.create_task(client.post(f"http://127.0.0.1:{port}/v1/completions", json={}))
             await asked.wait()
             server._ask()
+            assert told.is_set(), "who is behind it may end now"
             await until_so(lambda: not server.servers[0].is_serving())
             stops.set()
             try:

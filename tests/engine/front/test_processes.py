@@ -46,6 +46,13 @@ while True:
 """
 
 
+THINKER = """
+import pathlib, sys, time
+while not pathlib.Path(sys.argv[1]).exists():
+    time.sleep(0.05)
+"""
+
+
 class Rig:
     def __init__(self, folder: Path, **more: Any) -> None:
         options = StageOptions(folder, {})
@@ -55,7 +62,8 @@ class Rig:
         jobs = tuple(
             Job(number + 1, name, "x", options, "", str(self.outs[name]), control) for number, name in enumerate(names)
         )
-        command = (sys.executable, "-c", "import time; time.sleep(600)")
+        self.finished = folder / "finished"
+        command = (sys.executable, "-c", THINKER, str(self.finished))
         timing = {"drain_s": 0.1, "stall_s": PATIENCE_S, **more}
         self.setup = Setup("", 0, command, "", control, jobs, ("a",), "a", **timing)
         self.desk = Desk([Link(job.stage, job.name) for job in jobs])
@@ -212,6 +220,40 @@ def test_the_first_stage_that_dies_is_fatal(tmp_path: Path) -> None:
             await until_so(lambda: rig.fatal)
             assert rig.fatal == ["stage 0 ended by itself (status -9)"]
             assert not rig.processes.complete
+
+    asyncio.run(test())
+
+
+def test_the_first_stage_may_end_before_all_is_spoken_where_everybody_was_asked_to_stop(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with started(tmp_path) as rig:
+            events = await rig.open_speech()
+            rig.processes.let_end()
+            rig.finished.touch()
+            assert rig.processes._thinker is not None
+            assert await rig.processes._thinker.wait() == 0
+            await rig.processes._keepers[0]
+            assert events.empty()
+            assert rig.fatal == []
+            assert [rig.lives("talker"), rig.lives("code2wav")] == [1, 1]
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_the_first_stage_that_ends_otherwise_is_lost(asked: bool, tmp_path: Path) -> None:
+    async def test() -> None:
+        async with started(tmp_path) as rig:
+            events = await rig.open_speech()
+            assert rig.processes._thinker is not None
+            if asked:
+                rig.processes.let_end()
+                rig.processes._thinker.kill()
+            else:
+                rig.finished.touch()
+            assert await events.get() == Failure("stage 0 has died")
+            await until_so(lambda: rig.fatal)
+            assert rig.fatal == [f"stage 0 ended by itself (status {-9 if asked else 0})"]
 
     asyncio.run(test())
 
