@@ -28,6 +28,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from omnicfg.demo import cache_counters
+from omnicfg.engine.transport import RowReceiver
 from omnicfg.engine.verify_speech import (
     CASES,
     MEDIA_CASES,
@@ -497,6 +498,33 @@ def test_a_first_stage_that_hangs_fails_all_requests_and_ends_the_server(impatie
     assert impatient.end() == 2
     assert "stage 0 made no step for 8 s" in impatient.log.read_text()
     assert impatient.leftovers(session) == []
+
+
+def test_speech_whose_hidden_states_were_lost_while_the_talker_stood_still_fails(
+    tmp_path: Path, vision: list[str] | str
+) -> None:
+    """The Thinker gives up on it after ten seconds, in the middle of one request and before another one has begun."""
+    import openai
+
+    paths = [] if isinstance(vision, str) else vision
+    words = (NAME, "--set", "stages.0.max_num_seqs=1")
+    with Served(tmp_path / "log", *words, python_path=paths) as server, _client(server) as client:
+        talker = workers(server)["talker"]
+        [rows] = map(Path, re.findall(r"requests that ask for them are at (\S+)", server.log.read_text()))
+        with ThreadPoolExecutor() as pool:
+            speaking = pool.submit(say, client, **{**LONG, "max_tokens": 800})
+            until(lambda: metric(server, "vllm:num_requests_running") == 1)
+            waiting = pool.submit(say, client, "What is this? <|audio_pad|>")
+            until(lambda: metric(server, "vllm:num_requests_waiting") == 1)
+            os.kill(talker, signal.SIGSTOP)
+            until(lambda: metric(server, "vllm:request_success_total") == 2)
+            RowReceiver(rows, timeout=patience.PATIENCE_S).close()  # nobody else is let in before it is given up
+            os.kill(talker, signal.SIGCONT)
+            with pytest.raises(openai.InternalServerError, match="hidden states of the prompt were lost"):
+                waiting.result(timeout=120)
+            assert speaking.result(timeout=120).usage.completion_tokens_details.text_tokens == 800
+        until(lambda: idle(server))
+        assert say(client, "What is this? <|audio_pad|>").choices[0].message.audio.data
 
 
 def _client(served: Served) -> Any:
