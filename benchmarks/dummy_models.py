@@ -19,18 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.engine.support import write_entry_point
-from benchmarks.engine.thinker import THINKER, write_model
+from benchmarks.engine.thinker import MINICPM_O, THINKER, write_model
 
-_MIXTURE = ("moe_intermediate_size", "norm_topk_prob", "decoder_sparse_step", "mlp_only_layers")
-MINICPM_O = {
-    **{name: value for name, value in THINKER.items() if "expert" not in name and name not in _MIXTURE},
-    "architectures": ["Qwen3ForCausalLM"],
-    "model_type": "qwen3",
-    "hidden_size": 4096,
-    "intermediate_size": 12288,
-    "num_hidden_layers": 36,
-    "num_key_value_heads": 8,
-}
 _TALKER = {
     "model_type": "qwen3_omni_moe_talker_text",
     "vocab_size": 3072,

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
+from omnicfg.bench import loads
 from omnicfg.bench.consumer import Consumer
 from omnicfg.engine.spec import request_flag
 
 
 @dataclass(frozen=True)
 class Load:
-    """``prompts`` requests, ``concurrency`` at a time: ``shared`` tokens of common prefix, ``own`` ones, ``answer``."""
+    """``prompts`` requests, ``concurrency`` at a time: ``shared`` tokens of one of ``prefixes``, ``own`` ones, and
+    ``answer``; the last two vary uniformly by ``ratio`` to either side.
+    """
 
     name: str
     shared: int
@@ -21,23 +26,54 @@ class Load:
     answer: int
     prompts: int
     concurrency: int = 64
+    prefixes: int = 1
+    ratio: float = 0.0
+
+    @classmethod
+    def published(cls, row: loads.Load) -> Self:
+        """A row of a published table."""
+        return cls(
+            row.name,
+            row.shared_prefix_tokens,
+            row.own_tokens_mean,
+            row.output_tokens,
+            row.prompts,
+            row.concurrency,
+            row.prefixes,
+            row.range_ratio,
+        )
 
     def tiny(self) -> Load:
         """The same shape for two CPU cores."""
-        return Load(self.name, self.shared // 16, self.own // 16, min(self.answer, 12), 12, 4)
+        few, prefixes = min(self.answer, 12), min(self.prefixes, 4)
+        return replace(
+            self,
+            shared=self.shared // 16,
+            own=self.own // 16,
+            answer=few,
+            prompts=12,
+            concurrency=4,
+            prefixes=prefixes,
+        )
 
     def bodies(self, seed: str, *, rows: bool, vocabulary: int) -> list[bytes]:
         """The requests' bodies, with ``rows`` asked for; the first is the warm-up that fills the prefix cache."""
         source = random.Random(f"{self.name} {seed}")
-        shared = _tokens(source, self.shared, vocabulary)
+        shared = [_tokens(source, self.shared, vocabulary) for _ in range(self.prefixes)]
         bodies = []
         for index in range(self.prompts + 1):
-            prompt = [*shared, *_tokens(source, self.own, vocabulary)]
-            body = {"prompt": prompt, "max_tokens": self.answer, "ignore_eos": True, "temperature": 0}
+            prompt = [*shared[index % self.prefixes], *_tokens(source, self._varied(source, self.own), vocabulary)]
+            answer = self._varied(source, self.answer)
+            body = {"prompt": prompt, "max_tokens": answer, "ignore_eos": True, "temperature": 0}
             if rows:
                 body["kv_transfer_params"] = request_flag(str(index))
             bodies.append(json.dumps({"model": "thinker", **body}).encode())
         return bodies
+
+    def _varied(self, source: random.Random, mean: int) -> int:
+        if not self.ratio:
+            return mean
+        return source.randint(math.floor(mean * (1 - self.ratio)), math.ceil(mean * (1 + self.ratio)))
 
 
 def take(consumer: Consumer, before: dict[str, int], payloads: int) -> dict[str, int]:

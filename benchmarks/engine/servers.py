@@ -41,15 +41,27 @@ class Server:
         """Seconds from start to the first healthy answer."""
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
-            if self.process.poll() is not None:
-                raise RuntimeError(f"server {self.name} ended with {self.process.returncode}: see {self.log}")
-            try:
-                self.get("/health")
-            except (OSError, urllib.error.URLError):
-                time.sleep(0.5)
-            else:
+            if self._healthy():
                 return time.monotonic() - self._started
+            time.sleep(0.5)
         raise RuntimeError(f"server {self.name} was not healthy after {timeout:.0f} s: see {self.log}")
+
+    def wait_told(self, text: str, timeout: float) -> None:
+        """Until its log has this text; a server that is healthy before will not say it any more."""
+        deadline = time.monotonic() + timeout
+        while text not in self.log.read_text(errors="replace"):
+            if self._healthy() or time.monotonic() > deadline:
+                return
+            time.sleep(0.5)
+
+    def _healthy(self) -> bool:
+        if self.process.poll() is not None:
+            raise RuntimeError(f"server {self.name} ended with {self.process.returncode}: see {self.log}")
+        try:
+            self.get("/health")
+        except (OSError, urllib.error.URLError):
+            return False
+        return True
 
     def get(self, path: str) -> str:
         """The body of a GET."""

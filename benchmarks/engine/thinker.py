@@ -1,11 +1,11 @@
-"""The dimensions of Qwen3-Omni-30B-A3B's Thinker, and model directories without weights."""
+"""The dimensions of the Thinkers that are measured, and model directories without weights."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from omnicfg.engine.spec import PayloadRows
 from omnicfg.models import materialize, tiny_thinker
@@ -37,23 +37,41 @@ THINKER = {
     "decoder_sparse_step": 1,
     "mlp_only_layers": [],
 }
+_MIXTURE = ("moe_intermediate_size", "norm_topk_prob", "decoder_sparse_step", "mlp_only_layers")
+MINICPM_O = {
+    **{name: value for name, value in THINKER.items() if "expert" not in name and name not in _MIXTURE},
+    "architectures": ["Qwen3ForCausalLM"],
+    "model_type": "qwen3",
+    "hidden_size": 4096,
+    "intermediate_size": 12288,
+    "num_hidden_layers": 36,
+    "num_key_value_heads": 8,
+}
+MODELS: Final[dict[str, tuple[dict[str, Any], PayloadRows]]] = {
+    "qwen3-omni": (THINKER, LAYER_24),
+    "minicpm-o-4-5": (MINICPM_O, PayloadRows((), final=True)),
+}
+"""``config.json`` and rows, by the names of their published tables: Qwen3-Omni-30B-A3B's Thinker, and the 8B decoder of
+MiniCPM-o 4.5.
+"""
 
 
 @dataclass(frozen=True)
 class Thinker:
-    """The model that servers have: those dimensions, or on the CPU the ``tiny`` default."""
+    """The model that servers have: one of :data:`MODELS`, or on the CPU the ``tiny`` default."""
 
     tiny: bool
+    model: str = "qwen3-omni"
 
     @property
     def config(self) -> dict[str, Any]:
         """Its ``config.json``."""
-        return tiny_thinker.config() if self.tiny else THINKER
+        return tiny_thinker.config() if self.tiny else MODELS[self.model][0]
 
     @property
     def payload(self) -> PayloadRows:
         """The rows that are kept of it."""
-        return PayloadRows((2,), final=False) if self.tiny else LAYER_24
+        return PayloadRows((2,), final=False) if self.tiny else MODELS[self.model][1]
 
     @property
     def vocabulary(self) -> int:
@@ -62,7 +80,7 @@ class Thinker:
 
     def directory(self, folder: Path, name: str = "thinker") -> Path:
         """Its directory under ``folder``, made where it is not there: without weights, called ``name``."""
-        return materialize("builtin:tiny-thinker", folder) if self.tiny else write_model(folder / name, THINKER)
+        return materialize("builtin:tiny-thinker", folder) if self.tiny else write_model(folder / name, self.config)
 
 
 def write_model(path: Path, config: dict[str, Any]) -> Path:

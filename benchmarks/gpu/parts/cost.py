@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final
 
 from benchmarks.engine import profiled
-from benchmarks.engine.cost import GROUPS, Bench
+from benchmarks.engine.cost import GROUPS, Bench, Plan
 from benchmarks.engine.support import Budget, Results
 from benchmarks.gpu.parts import GRACE_S, Context, Part, Table
 
@@ -34,7 +34,8 @@ class Asked:
 
     def bench(self, folder: Results, cpu: bool) -> Bench:
         """What is measured there; nothing is started."""
-        return Bench(self.group, folder, Budget(0), cpu, self.loads, None, _ON_CPU if cpu else self.runner)
+        plan = Plan(self.group, self.loads, runner=_ON_CPU if cpu else self.runner, tiny=cpu)
+        return Bench(plan, folder, Budget(0))
 
     def missing(self, folder: Results, cpu: bool) -> list[str]:
         """The measurements that are not there yet."""
@@ -63,6 +64,7 @@ def _run(name: str, context: Context) -> None:
         command += [word for load in asked.loads for word in ("--load", load)]
         command += ["--tiny"] if context.cpu else []
         command += ["--profile"] if profiled.available() else []
+        command.append("--trace")
         context.run(command, folder / f"cost-{asked.group}.log", devices=devices)
 
     groups = _ASKED[name]
