@@ -6,11 +6,15 @@ generated tokens and what a preempted request computes again are all one case, a
 worker's half gathers them by block table and ships them.
 
 When a row may be read: a block belongs to its request until that ends or is preempted. Rows that an earlier
-step has written are copied while the model runs; rows of this step are copied behind it. (A request can hit
-blocks that another one computes in the same step, so a hit alone does not make a row old.) A thread of its own
-orders the copies and waits for the consumer to make room, so a step that brings a burst of hits does not wait;
-what waits is the first step that may give the blocks to somebody else, and only until the copies of the requests
-that gave them up are done. No block is held back, and nothing depends on how far the scheduler runs ahead.
+step has written are gathered before the model runs, rows of this step behind it. (A request can hit blocks that
+another one computes in the same step, so a hit alone does not make a row old.) A thread of its own orders the
+gathering and waits for the consumer to make room, so a step that brings a burst of hits does not wait; what waits
+is the first step that may give the blocks to somebody else, and only until the rows of the requests that gave them
+up have been asked for. No block is held back, and nothing depends on how far the scheduler runs ahead.
+
+On a GPU rows are gathered on the model's own stream, whose order is all that is needed, and copied to the host on
+another one. They were gathered on that other one too, until a GPU was seen that leaves longer gaps between a CUDA
+graph's kernels once that has been done: docs/benchmarks/engine.md, "Gaps between kernels".
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -79,7 +84,7 @@ class Span:
 class StepOrders(KVConnectorMetadata):
     """What the worker ships in one step: rows of earlier steps, rows of this step, requests that ended.
 
-    ``released`` are requests whose blocks this step may give to others: their copies have to be done before it runs.
+    ``released`` are requests whose blocks this step may give to others: their rows are gathered before it runs.
     """
 
     old: list[Span] = field(default_factory=list)
@@ -180,14 +185,34 @@ class OrderBook:
 
 @dataclass(slots=True, eq=False)
 class _Job:
-    """Spans of one step, to be copied once ``ready``. ``issued`` is set when all their copies have been started or
-    dropped; ``copied``, on a GPU, is when the last of them is done.
+    """Spans of one step, to be gathered behind what is on ``stream``, the model's own on a GPU. ``issued`` is set when
+    all of them have been gathered or dropped, on a GPU when that has been put on the stream.
     """
 
     spans: list[Span]
-    ready: torch.cuda.Event | None
+    stream: torch.cuda.Stream | None
     issued: threading.Event = field(default_factory=threading.Event)
-    copied: torch.cuda.Event | None = None
+
+
+class Staging:
+    """Rows that have been gathered on a GPU, kept until they are copied to the host; of ``most`` bytes."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held: deque[tuple[torch.cuda.Event, torch.Tensor]] = deque()
+        self._bytes = 0
+
+    def make_room(self, size: int) -> None:
+        """Wait, if need be, until ``size`` more bytes fit; let go of what has been copied."""
+        while self._held and (self._bytes + size > self._most or self._held[0][0].query()):
+            copied, rows = self._held.popleft()
+            copied.synchronize()
+            self._bytes -= rows.nbytes
+
+    def keep(self, copied: torch.cuda.Event, rows: torch.Tensor) -> None:
+        """Keep rows until the event."""
+        self._held.append((copied, rows))
+        self._bytes += rows.nbytes
 
 
 _Parcel = tuple["torch.cuda.Event | None", dict[str, Any], "Slot | None"]
@@ -214,8 +239,8 @@ class Shipper:
         self._ring = torch.frombuffer(sender.buffer, dtype=torch.uint8)
         self._pinned = False
         self._on_gpu = cache.device.type != "cpu"
-        self._stream = torch.cuda.Stream(cache.device, priority=-1) if self._on_gpu else None
-        self._step_begins: torch.cuda.Event | None = None
+        self._copies = torch.cuda.Stream(cache.device) if self._on_gpu else None
+        self._staging = Staging(sender.capacity // 2)
         self._number = 0  # of the next message: the same on every rank that has a shard of these rows
         self._latest: dict[str, _Job] = {}  # of every request that may still have rows to copy
         self._failure: Exception | None = None
@@ -228,9 +253,9 @@ class Shipper:
         for thread in self._threads:
             thread.start()
 
-    def begin(self, released: Iterable[str] = ()) -> None:
-        """Before the model runs: it may overwrite the blocks of ``released`` requests once their rows are copied."""
-        jobs = {job for request in released if (job := self._latest.pop(request, None)) is not None}
+    def begin(self, orders: StepOrders) -> None:
+        """Before the model runs: it may overwrite the blocks of ``released`` requests once their rows are gathered."""
+        jobs = {job for request in orders.released if (job := self._latest.pop(request, None)) is not None}
         since = time.monotonic()
         for job in jobs:
             job.issued.wait()
@@ -238,19 +263,11 @@ class Shipper:
             self._tally.add(WAITED, time.monotonic() - since)
         if self._failure is not None:
             raise RuntimeError("payload rows could not be copied out of the KV cache") from self._failure
-        if self._on_gpu:
-            main = torch.cuda.current_stream()
-            for job in jobs:
-                if job.copied is not None:
-                    main.wait_event(job.copied)
-            self._step_begins = main.record_event()
+        self._ship(orders.old)
 
     def ship(self, orders: StepOrders) -> None:
         """After the model was launched: the rows of this step, then the ends."""
-        if orders.old:
-            self._ship(orders.old, self._step_begins)
-        if orders.new:
-            self._ship(orders.new, torch.cuda.current_stream().record_event() if self._on_gpu else None)
+        self._ship(orders.new)
         if orders.finished:
             self._jobs.put(rows_message((), orders.finished))
 
@@ -261,10 +278,11 @@ class Shipper:
             thread.join(timeout=5)
         self._sender.close()
 
-    def _ship(self, spans: list[Span], ready: torch.cuda.Event | None) -> None:
-        job = _Job(spans, ready)
-        self._latest.update((span.request, job) for span in spans)
-        self._jobs.put(job)
+    def _ship(self, spans: list[Span]) -> None:
+        if spans:
+            job = _Job(spans, torch.cuda.current_stream() if self._on_gpu else None)
+            self._latest.update((span.request, job) for span in spans)
+            self._jobs.put(job)
 
     def _pack(self) -> None:
         if self._on_gpu:
@@ -291,34 +309,42 @@ class Shipper:
             if slot is None:
                 self._tally.add(DROPPED, rows)
                 continue
-            job.copied = self._copy(slots, slot, job.ready)
+            copied = self._copy(slots, slot, job.stream)
             self._tally.add(ROWS, rows)
             self._tally.add(BYTES, size * self._sender.shards)
-            self._outbox.put((job.copied, described, slot))
+            self._outbox.put((copied, described, slot))
 
     def _numbered(self, message: dict[str, Any]) -> dict[str, Any]:
         self._number += 1
         return {**message, "number": self._number}
 
-    def _copy(self, slots: np.ndarray, slot: Slot, ready: torch.cuda.Event | None) -> torch.cuda.Event | None:
-        target = self._ring_of(slot)[slot.offset : slot.offset + slot.size].view(self._cache.dtype)
+    def _copy(self, slots: np.ndarray, slot: Slot, stream: torch.cuda.Stream | None) -> torch.cuda.Event | None:
+        """Put the rows at these slots (block id times block size plus offset) into the ring; when they are there."""
         shape = (len(slots), self._cache.shape[1], self._cache.shape[3])
-        if self._stream is None:
-            target.view(shape).copy_(self._gather(torch.from_numpy(slots)))
+        target = self._ring_of(slot)[slot.offset : slot.offset + slot.size].view(self._cache.dtype).view(shape)
+        places = torch.from_numpy(np.stack(np.divmod(slots, self._cache.shape[2])))
+        if stream is None or self._copies is None:
+            target.copy_(self._gather(places))
             return None
-        assert ready is not None
-        with torch.cuda.stream(self._stream):
-            self._stream.wait_event(ready)
-            places = torch.from_numpy(slots).pin_memory().to(self._cache.device, non_blocking=True)
-            target.view(shape).copy_(self._gather(places), non_blocking=True)
-            copied = torch.cuda.Event(blocking=True)
-            copied.record(self._stream)
+        copied = torch.cuda.Event(blocking=True)
+        with torch.cuda.stream(stream):
+            self._staging.make_room(slot.size)
+            rows = self._gather(places.pin_memory().to(self._cache.device, non_blocking=True))
+            if slot.on_gpu:
+                target.copy_(rows)
+                copied.record(stream)
+                return copied
+            gathered = stream.record_event()
+        with torch.cuda.stream(self._copies):
+            self._copies.wait_event(gathered)
+            target.copy_(rows, non_blocking=True)
+            copied.record(self._copies)
+        self._staging.keep(copied, rows)
         return copied
 
-    def _gather(self, slots: torch.Tensor) -> torch.Tensor:
-        """Rows ``[tokens, rows, width]`` at the given slots (block id times block size plus offset)."""
-        size = self._cache.shape[2]
-        return self._cache[slots // size, :, slots % size]
+    def _gather(self, places: torch.Tensor) -> torch.Tensor:
+        """Rows ``[tokens, rows, width]`` of the tokens at ``places``: a row of blocks, and one of offsets in them."""
+        return self._cache[places[0], :, places[1]]
 
     def _ring_of(self, slot: Slot) -> torch.Tensor:
         """The ring that the slot's consumer reads; the host's is pinned when the first one does."""
@@ -441,7 +467,7 @@ class PayloadConnector(KVConnectorBase_V1, SupportsHMA):
         super().bind_connector_metadata(connector_metadata)
         if self._shipper is not None:
             assert isinstance(connector_metadata, StepOrders)
-            self._shipper.begin(connector_metadata.released)
+            self._shipper.begin(connector_metadata)
 
     def wait_for_save(self) -> None:
         if self._shipper is not None and self.has_connector_metadata():

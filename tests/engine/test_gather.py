@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.slow  # importing vLLM takes ten seconds
 
 import torch  # noqa: E402
 
-from omnicfg.engine.gather import OrderBook, Shipper, Span, StepOrders, media_of  # noqa: E402
+from omnicfg.engine.gather import OrderBook, Shipper, Span, Staging, StepOrders, media_of  # noqa: E402
 from omnicfg.engine.metrics import BYTES, DROPPED, ROWS, Tally  # noqa: E402
 from omnicfg.engine.transport import (  # noqa: E402
     Finished,
@@ -201,7 +202,7 @@ class Wire:
 
     def rows(self, orders: StepOrders) -> list[tuple[str, int, torch.Tensor]]:
         """What arrives of a step, until the request ``end`` ends."""
-        self.shipper.begin()
+        self.shipper.begin(orders)
         self.shipper.ship(orders)
         self.shipper.ship(StepOrders(finished=[("end", None, 0, "stop")]))
         arrived: list[tuple[str, int, torch.Tensor]] = []
@@ -234,7 +235,6 @@ def test_rows_are_gathered_by_block_table(wire: Wire, cache: torch.Tensor) -> No
 
 def test_a_message_with_a_requests_first_rows_has_its_media(wire: Wire) -> None:
     sound = Media("audio", 0, 3, {})
-    wire.shipper.begin()
     wire.shipper.ship(StepOrders(new=[Span("a", None, 0, 4, [3], (sound,)), Span("b", None, 4, 8, [2])]))
     messages = wire.receiver.receive() or ()
     assert [message.media for message in messages if isinstance(message, Rows)] == [(sound,), ()]
@@ -275,7 +275,7 @@ def test_rows_that_nobody_takes_are_counted(wire: Wire) -> None:
     while wire.sender.connected:
         pass
     wire.shipper.ship(StepOrders(new=[Span("a", None, 0, 3, [5])]))
-    wire.shipper.begin(["a"])
+    wire.shipper.begin(StepOrders(released=["a"]))
     counted = wire.tally.take()
     assert counted is not None
     assert counted.data[DROPPED] == 3 * NAMES
@@ -294,17 +294,16 @@ BURST = [Span(f"r{number}", None, 0, 44, list(range(1, 12))) for number in range
 
 
 def test_a_burst_beyond_the_ring_holds_up_no_step(wire: Wire) -> None:
-    wire.shipper.begin()
-    wire.shipper.ship(StepOrders(old=BURST))
-    wire.shipper.begin()  # nobody gave a block up
+    wire.shipper.begin(StepOrders(old=BURST))
+    wire.shipper.begin(StepOrders())  # nobody gave a block up
 
 
 def test_a_step_that_may_reuse_blocks_waits_for_their_rows(wire: Wire, cache: torch.Tensor) -> None:
     truth = cache[1:12].transpose(1, 2).reshape(44, NAMES, WIDTH).clone()
-    wire.shipper.ship(StepOrders(old=BURST))
+    wire.shipper.begin(StepOrders(old=BURST))
 
     def next_step() -> None:
-        wire.shipper.begin([span.request for span in BURST])
+        wire.shipper.begin(StepOrders(released=[span.request for span in BURST]))
         cache.zero_()
         wire.shipper.ship(StepOrders(finished=[("r7", None, 44, "stop")]))
 
@@ -332,7 +331,7 @@ def test_a_ring_that_is_too_small_is_told_how_large_it_has_to_be(
 def test_a_copy_that_fails_fails_the_step_that_needs_it(wire: Wire) -> None:
     wire.shipper.ship(StepOrders(new=[Span("a", None, 0, 4, [BLOCKS + 7])]))
     with pytest.raises(RuntimeError, match="could not be copied"):
-        wire.shipper.begin(["a"])
+        wire.shipper.begin(StepOrders(released=["a"]))
 
 
 def test_a_message_that_cannot_be_sent_fails_a_step(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,7 +344,7 @@ def test_a_message_that_cannot_be_sent_fails_a_step(wire: Wire, monkeypatch: pyt
     wire.shipper.ship(StepOrders(new=[Span("a", None, 0, 4, [3])]))
     until(lambda: wire.shipper._failure)
     with pytest.raises(RuntimeError, match="could not be copied"):
-        wire.shipper.begin()
+        wire.shipper.begin(StepOrders())
 
 
 def test_an_assembler_makes_whole_payloads_of_it(wire: Wire) -> None:
@@ -367,7 +366,7 @@ def test_ranks_number_their_messages_alike(tmp_path: Path, cache: torch.Tensor) 
     for wire in (alone, heard):
         wire.shipper.ship(first)
     for wire in (alone, heard):
-        wire.shipper.begin(["a"])  # its copies have been started, or dropped
+        wire.shipper.begin(StepOrders(released=["a"]))  # its copies have been started, or dropped
     alone.receiver = RowReceiver(alone.sender.path)
     for wire in (alone, heard):
         wire.shipper.ship(second)
@@ -376,3 +375,52 @@ def test_ranks_number_their_messages_alike(tmp_path: Path, cache: torch.Tensor) 
     for wire in (alone, heard):
         wire.receiver.close()
         wire.shipper.close()
+
+
+# -- rows between the GPU's cache and the host's ring --
+
+
+class Copy:
+    """An event of a GPU: done when it is waited for, or as it is told."""
+
+    def __init__(self) -> None:
+        self.done = self.waited = False
+
+    def query(self) -> bool:
+        return self.done
+
+    def synchronize(self) -> None:
+        self.waited = not self.done
+        self.done = True
+
+
+def test_gathered_rows_wait_for_earlier_copies_only_where_there_is_no_room() -> None:
+    staging, copies = Staging(100), [Copy() for _ in range(4)]
+    for copy in copies[:2]:
+        staging.make_room(40)
+        staging.keep(copy, torch.zeros(40, dtype=torch.uint8))
+    assert not any(copy.waited for copy in copies)
+    staging.make_room(40)
+    assert [copy.waited for copy in copies] == [True, False, False, False]
+
+
+def test_rows_larger_than_all_room_wait_for_all_copies_before_them() -> None:
+    staging, copies = Staging(100), [Copy() for _ in range(2)]
+    for copy in copies:
+        staging.make_room(300)
+        staging.keep(copy, torch.zeros(300, dtype=torch.uint8))
+    assert [copy.waited for copy in copies] == [True, False]
+
+
+def test_copied_rows_are_let_go_of() -> None:
+    staging, copy = Staging(100), Copy()
+    rows = torch.zeros(40, dtype=torch.uint8)
+    staging.keep(copy, rows)
+    kept = weakref.ref(rows)
+    del rows
+    staging.make_room(10)
+    assert kept() is not None
+    copy.done = True
+    staging.make_room(10)
+    assert kept() is None
+    assert not copy.waited
