@@ -208,3 +208,119 @@ def test_memory_and_errors_in_the_text() -> None:
         assert form.format(**most) in re.sub(r"\s+", " ", pages[page])
         for tokens in {one["cache_tokens"] for one in known.values()}:
             assert f"{tokens:,}" in pages[page] or folder == "bench_speech_one_h200"
+
+
+ON_ONE, IN_TURNS = "#### Rows without hits, and larger CUDA graphs, in turns", "engine_cost_turns_h200.json"
+
+
+def all_turns() -> tuple[dict[str, Any], dict[str, Any]]:
+    """The run with all of its figures, and what another one printed."""
+    first, second = json.loads((PAGES / IN_TURNS).read_text(encoding="utf-8"))["runs"]
+    return first, second["printed"]
+
+
+def traced_turns(group: str, load: str) -> Row:
+    """A line of a table: requests a second and ratio in turns, then the traces."""
+    run, _ = all_turns()
+    run = {**run, "turns": run["turns"][group]}
+    base = median(
+        run["measurements"][f"{group}-{load}-{group}-{turn}"]["requests_per_second"] for turn in range(run["turns"])
+    )
+    line = [load, f"{base:.1f}", turns(run, group, load, "text")]
+    own, plain = (run["measurements"].get(f"kernels-{group}-{load}-{arm}") for arm in ("text", group))
+    if own is None or plain is None:
+        return [*line, "", "", ""]
+    assert own["answers_as_plain"] == own["requests"]
+    return [
+        *line,
+        f"{own['ms_per_request'] / plain['ms_per_request']:.3f}",
+        f"{plain['waits']:.1%}",
+        f"{own['waits']:.1%}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("group", "header"),
+    [
+        (
+            "off",
+            "| load | req/s, cache off | text | the GPU computes, a request | waits for a launch, cache off | text |",
+        ),
+        (
+            "plain",
+            (
+                "| load | req/s, plain vLLM, cache on | text | the GPU computes, a request "
+                "| waits for a launch, plain vLLM | text |"
+            ),
+        ),
+    ],
+)
+def test_rows_in_turns(group: str, header: str) -> None:
+    shown = table("engine.md", ON_ONE, header)
+    assert shown == [traced_turns(group, row[0]) for row in shown]
+
+
+def test_the_kernel_that_was_chosen_otherwise() -> None:
+    run, _ = all_turns()
+    for load, without in (("P1024_h0_c64", "1.000"), ("P4096_h0_c64", "1.001")):
+        own, plain = (run["measurements"][f"kernels-off-{load}-{arm}"] for arm in ("text", "off"))
+        more = [one["us_per_request"]["triton_poi_fused_3"] for one in (own, plain)]
+        assert f"{more[0] / more[1]:.2f}" in ("1.66", "1.67")
+        assert f"{(own['ms_per_request'] - (more[0] - more[1]) / 1000) / plain['ms_per_request']:.3f}" == without
+
+
+def printed(name: str) -> str:
+    """Median and range of an arm's ratios, as a table has them."""
+    _, told = all_turns()
+    one = told[name]
+    return f"{one['ratio']:.3f}" + (f" ({one['least']:.3f} to {one['most']:.3f})" if one["turns"] > 1 else "")
+
+
+def test_what_the_fourth_machine_printed() -> None:
+    _, told = all_turns()
+
+    def computes(load: str, arm: str) -> str:
+        own, base = (told[f"off-{load}-{one}"].get("kernels") for one in (arm, "off"))
+        return f"{own['ms_per_request'] / base['ms_per_request']:.3f}" if own else ""
+
+    header = "| load | arm | to the cache off, three turns | the GPU computes, a request |"
+    names = {"text only": "text", "rows to a consumer": "rows"}
+    load = ""
+    for name, arm, ratio, computed in table("engine.md", ON_ONE, header):
+        load = name or load
+        assert ratio == printed(f"off-{load}-{names[arm]}")
+        assert computed == computes(load, names[arm])
+
+
+@pytest.mark.parametrize(
+    ("group", "heading", "indent"),
+    [
+        ("apart", "In turns, each server on a GPU of its own", "  "),
+        ("both", "### Its rows with 94% hits beside plain", ""),
+    ],
+)
+def test_rows_with_hits_in_turns_beside_plain_vllm(group: str, heading: str, indent: str) -> None:
+    _, told = all_turns()
+    header = f"{indent}| load | requests/s, plain vLLM with its cache on | on | turns |"
+    shown = table("text.md", heading, header)
+    assert [row[0] for row in shown] == [
+        name.split("-")[1] for name in told if name.startswith(group) and "-plain" in name
+    ]
+    for load, plain, ratio, count in shown:
+        own, base = told[f"{group}-{load}-text"], told[f"{group}-{load}-plain"]
+        assert (plain, ratio, count) == (
+            f"{base['requests_per_second']:.2f}",
+            printed(f"{group}-{load}-text"),
+            str(own["turns"]),
+        )
+
+
+def test_the_gaps_between_kernels() -> None:
+    first, second = json.loads((PAGES / "engine_boundaries_h200.json").read_text(encoding="utf-8"))["runs"]
+    cases = [f"{one['median']:.3f} ({one['least']:.3f} to {one['most']:.3f})" for one in first["cases"]]
+    shown = [ms for _, ms in table("engine.md", "#### Gaps between kernels", "| state | ms |")]
+    places = iter(cases)
+    assert all(ms in places for ms in shown), "in the order in which they were measured"
+    medians = [one[when]["median"] for one in second["cases"] for when in ("before", "beside", "after")]
+    assert len(second["cases"]) == 10
+    assert f"{min(medians):.3f} to {max(medians):.3f}" == "2.172 to 2.188"
