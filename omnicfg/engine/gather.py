@@ -301,18 +301,13 @@ class Shipper:
     def _copy_all(self, job: _Job) -> None:
         media = {span.request: span.media for span in job.spans if span.media}
         for message, slots in _messages(job.spans, self._block_size, self._most):
-            size = len(slots) * self._token_bytes
-            rows = len(slots) * self._cache.shape[1]
             begun = {request: media[request] for request, _, start, _ in message if start == 0 and request in media}
             described = self._numbered(rows_message(message, media=begun))
-            slot = self._sender.reserve(size)
+            slot = self._sender.reserve(len(slots) * self._token_bytes)
             if slot is None:
-                self._tally.add(DROPPED, rows)
+                self._tally.add(DROPPED, len(slots) * self._cache.shape[1])
                 continue
-            copied = self._copy(slots, slot, job.stream)
-            self._tally.add(ROWS, rows)
-            self._tally.add(BYTES, size * self._sender.shards)
-            self._outbox.put((copied, described, slot))
+            self._outbox.put((self._copy(slots, slot, job.stream), described, slot))
 
     def _numbered(self, message: dict[str, Any]) -> dict[str, Any]:
         self._number += 1
@@ -368,9 +363,18 @@ class Shipper:
             try:
                 if event is not None:
                     event.synchronize()
-                self._sender.publish(message, slot)
+                published = self._sender.publish(message, slot)
             except Exception as error:  # noqa: BLE001 - as in the packer
                 self._failure = error
+            else:
+                if slot is not None:
+                    self._count(slot, published)
+
+    def _count(self, slot: Slot, published: bool) -> None:
+        rows = slot.size // self._token_bytes * self._cache.shape[1]
+        self._tally.add(ROWS if published else DROPPED, rows)
+        if published:
+            self._tally.add(BYTES, slot.size * self._sender.shards)
 
 
 class PayloadConnector(KVConnectorBase_V1, SupportsHMA):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,6 +27,7 @@ from omnicfg.engine.transport import (  # noqa: E402
     RowReceiver,
     Rows,
     RowSender,
+    Slot,
 )
 from tests.patience import until  # noqa: E402
 
@@ -280,6 +281,22 @@ def test_rows_that_nobody_takes_are_counted(wire: Wire) -> None:
     assert counted is not None
     assert counted.data[DROPPED] == 3 * NAMES
     assert counted.data[ROWS] == 0
+
+
+def test_rows_that_a_consumer_leaves_behind_are_counted_as_dropped(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish = wire.sender.publish
+
+    def too_late(message: Mapping[str, Any], slot: Slot | None = None) -> bool:
+        wire.receiver.close()
+        until(lambda: not wire.sender.connected)
+        return publish(message, slot)
+
+    monkeypatch.setattr(wire.sender, "publish", too_late)
+    wire.shipper.ship(StepOrders(new=[Span("a", None, 0, 3, [5])]))
+    wire.shipper.close()
+    counted = wire.tally.take()
+    assert counted is not None
+    assert (counted.data[DROPPED], counted.data[ROWS], counted.data[BYTES]) == (3 * NAMES, 0, 0)
 
 
 def test_what_is_counted_is_taken_once(wire: Wire) -> None:
