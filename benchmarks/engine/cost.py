@@ -8,14 +8,15 @@ A GROUP is servers that share the GPUs, each with its own part of the memory and
 alternate within seconds and without a restart; only one of them works at a time. ``off``: plain vLLM with its prefix
 cache off, and ours; ``plain``: plain vLLM with it on, and ours; ``both``: all three, for a model of 8B; ``apart``: as
 ``plain``, each on a whole GPU of its own, for loads that need one (``CUDA_VISIBLE_DEVICES=1,0`` changes them over);
-``ranks``, on two GPUs: plain vLLM with it on,
-ours with every row in two shards, and ours with rows whole on each rank, all without vLLM's own all-reduce. Arms: the
-group's plain vLLM, ``rows`` ours with every request's rows delivered to a consumer process, ``text`` ours without
-anybody asking for rows, ``replicated`` rows that are whole on each rank. Weights are dummies. Prompts are random token
-ids, the same for every arm of a repetition, and the prefix cache is emptied before every measurement. ``--load`` takes
-the rows of the model's published table too, and can leave arms out. ``--profile`` adds a turn in which py-spy looks
-into the engine (how much of its time lies in what rows add), ``--trace`` one in which vLLM's profiler tells how long
-which kernels of the GPU take. ``--graphs`` takes the CPU's time out of steps of prompts.
+``graphs``: plain vLLM, and the same with CUDA graphs for steps of prompts; ``ranks``, on two GPUs: plain vLLM with its
+cache on, ours with every row in two shards, and ours with rows whole on each rank, all without vLLM's own all-reduce.
+Arms: the group's plain vLLM, ``replayed`` the one with more graphs, ``rows`` ours with every request's rows delivered
+to a consumer process, ``text`` ours without anybody asking for rows, ``replicated`` rows that are whole on each rank.
+Weights are dummies. Prompts are random token ids, the same for every arm of a repetition, and the prefix cache is
+emptied before every measurement. ``--load`` takes the rows of the model's published table too, and can leave arms out.
+``--profile`` adds a turn in which py-spy looks into the engine (how much of its time lies in what rows add),
+``--trace`` one in which vLLM's profiler tells how long which kernels of the GPU take. ``--graphs`` takes the CPU's time
+out of steps of prompts.
 """
 
 from __future__ import annotations
@@ -75,11 +76,14 @@ kernel of every layer is a line.
 
 @dataclass(frozen=True)
 class Kind:
-    """A server of a group: with vLLM's prefix cache or without, with rows or without, over ``shards`` ranks each."""
+    """A server of a group: with vLLM's prefix cache or without, with rows or without, over ``shards`` ranks each, and
+    with CUDA graphs for steps of up to ``graphs`` tokens.
+    """
 
     cache: bool = True
     rows: bool = False
     shards: int | None = None
+    graphs: int | None = None
 
 
 @dataclass(frozen=True)
@@ -156,6 +160,11 @@ GROUPS: Final = {
         memory=0.31,
         kv_bytes=21 * 2**30,
         text_only=[load.name for load in (*_HITS, *_WHOLE)],
+    ),
+    "graphs": Group(
+        servers={"plain": Kind(), "replayed": Kind(graphs=4096)},
+        arms={"plain": Arm("plain"), "replayed": Arm("replayed")},
+        loads=[_H94, *_HITS],
     ),
     "apart": Group(
         servers={"plain": Kind(), "ours": Kind(rows=True)},
@@ -327,7 +336,8 @@ class Bench:
             *([] if self._plan.tiny else self._on_gpu()),
         ]
         words += ON if kind.cache else OFF
-        words += graph_words(self._plan.graphs) if self._plan.graphs else []
+        graphs = kind.graphs or self._plan.graphs
+        words += graph_words(graphs) if graphs else []
         if kind.rows:
             words += rows_flags(self._thinker, self._socket(name), self._engine_args, kind.shards)
         return words
