@@ -72,8 +72,7 @@ def refusals(request: Request) -> Iterator[Diagnostic]:
             f"pipeline {request.plan.pipeline} finds its checkpoint by code of vLLM-Omni",
             "Use `--engine vllm-omni`.",
         )
-    for name in _SUBDIRECTORIES:
-        part = stage.arg(name)
+    for part in dict.fromkeys(stage.arg(name) for name in _SUBDIRECTORIES):  # the model's and the tokenizer's, or one
         if part and not (Path(request.model) / part).is_dir():
             yield problem(
                 f"stage 0 reads `{part}` inside the model's directory; `{request.model}` has none",
