@@ -29,7 +29,8 @@ def capability_schema() -> Schema:
         "title": {"type": "string", "minLength": 1} | _told("The model's name as people write it."),
         "pipelines": _set_of(_TEXT | {"examples": sorted(pipelines())})
         | _told("Registry keys of the pipelines that run this model. No two records claim the same one."),
-        "stages": {"type": "array", "items": _ref("stage"), "minItems": 1},
+        "stages": {"type": "array", "items": _ref("stage"), "minItems": 1}
+        | _told("Every stage of these pipelines, once."),
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -114,7 +115,8 @@ def _bundled() -> Schema:
         "How the decoder's angles go to the three axes of M-RoPE: in turns, or in one block for each. Where the record "
         "does not say, the decoder gets one axis, and speech about pictures and videos is refused."
     )
-    on_cuda = {"executor": properties["executor"], "decoder": _block(decoder, required=required)}
+    told = _told("The stage's decoder as vLLM is to compute it.")
+    on_cuda = {"executor": properties["executor"], "decoder": _block(decoder, required=required) | told}
     properties["on_cuda"] = _block(on_cuda, required=["executor"]) | _told("What takes its place on a GPU of NVIDIA's.")
     text = "How the bundled engine runs this stage: which part of the checkpoint it is, and what computes it."
     needs = {"executor": ["module", "config", "weights"]}
@@ -152,12 +154,13 @@ def _side_effect() -> Schema:
 def _when() -> Schema:
     """One key for each fact of a situation."""
     kinds: dict[str, Schema] = {
-        "engine": {"enum": list(ENGINES)},
-        "pipeline": _set_of(_TEXT | {"examples": sorted(pipelines())}),
-        "platform": _set_of({"enum": list(deploy_schema().platforms)}),
-        "model_runner": {"enum": list(deploy_schema().model_runners)},
-        "session_mode": {"enum": list(deploy_schema().session_modes)},
-        "async_chunk": {"type": "boolean"},
+        "engine": {"enum": list(ENGINES)} | _told("What serves it."),
+        "pipeline": _set_of(_TEXT | {"examples": sorted(pipelines())}) | _told("Some of the record's pipelines."),
+        "platform": _set_of({"enum": list(deploy_schema().platforms)}) | _told("What it is compiled for."),
+        "model_runner": {"enum": list(deploy_schema().model_runners)} | _told("vLLM's model runner, on this platform."),
+        "session_mode": {"enum": list(deploy_schema().session_modes)}
+        | _told("As it is served: duplex only where the pipeline has a duplex plugin."),
+        "async_chunk": {"type": "boolean"} | _told("Whether this stage hands on its output in chunks."),
         "prefix_caching": {"type": "boolean"} | _told("This stage's prefix cache, as it takes effect."),
     }
     text = "The setting that an entry is about. A key that is absent matches anything; of a list, any item matches."
@@ -170,7 +173,7 @@ def _costs() -> Schema:
         "throughput_percent": "Change of requests per second.",
         "first_packet_percent": "Change of the time to the first audio packet.",
     }
-    load = {"load": {"type": "string", "minLength": 1}} | {
+    load = {"load": {"type": "string", "minLength": 1} | _told("What was sent, as its source calls it.")} | {
         name: _ref("range") | _told(text) for name, text in shares.items()
     }
     loads = {"type": "array", "minItems": 1, "items": _block(load, required=["load"]) | {"minProperties": 2}}
@@ -183,7 +186,7 @@ def _costs() -> Schema:
         "host_memory_gib": memory | _told(text),
         "loads": loads | _told("Measured loads, each on against off."),
     }
-    return _block(properties) | {"minProperties": 1}
+    return _block(properties) | _told("What it was measured to cost and to give.") | {"minProperties": 1}
 
 
 def _payload() -> Schema:

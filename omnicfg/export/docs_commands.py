@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from itertools import takewhile
 from typing import Final
 
 from omnicfg.command_line.findings import KINDS, Kind
@@ -17,7 +18,8 @@ stages:
 _MADE: Final = "<!-- Made by `python -m omnicfg.export.docs` from omnicfg/command_line/findings.py. -->\n"
 _ABOUT: Final = """\
 What `omnicfg resolve --command` and `omnicfg migrate --command` find in a whole `vllm serve --omni` command, as
-vLLM-Omni 0.30.0 reads it. How to use them: [migrating](../migrate.md).
+vLLM-Omni 0.30.0 reads it. Each page shows its finding alone; what else the command prints is left out. How to use them:
+[migrating](../migrate.md).
 """
 
 
@@ -29,20 +31,25 @@ def command_pages() -> dict[str, str]:
 
 def _page(name: str, kind: Kind) -> str:
     command = kind.bad
-    told = output_of(["resolve", "--command", command, "--format", "args"], {"profile.yaml": _PROFILE.encode()})
-    own = told.partition(f"[{kind.code}]")
-    first = f"{own[0].rpartition(chr(10))[2]}{own[1]}{own[2]}".partition("\n\n")[0]
+    told = output_of(["resolve", "--command", command], {"profile.yaml": _PROFILE.encode()})
     parts = [
         f"# {kind.code} {name}\n",
         _MADE,
         f"Severity: {kind.severity.value}. {kind.what}\n",
         f"## Why\n\n{kind.why}\n",
         f"## Bad\n\n`profile.yaml`:\n\n{fenced('yaml', _PROFILE)}",
-        fenced("text", f"$ omnicfg resolve --command {shlex.quote(command)}\n{first}"),
+        fenced("text", f"$ omnicfg resolve --command {shlex.quote(command)}\n{_finding(kind.code, told)}"),
         f"## Instead\n\n{kind.instead}\n",
         "[All findings in command lines](commands.md)\n",
     ]
     return "\n".join(parts)
+
+
+def _finding(code: str, told: str) -> str:
+    """The finding of that code and what is indented below it, without the plan that is printed as well."""
+    lines = told.splitlines()
+    first = next(number for number, line in enumerate(lines) if f"[{code}]" in line)
+    return "\n".join([lines[first], *takewhile(lambda line: line.startswith(" "), lines[first + 1 :])])
 
 
 def _index() -> str:

@@ -96,7 +96,7 @@ def record_fields() -> str:
     schema = _record_schema()
     parts = [_record_section("A record", schema)]
     titles = {"stage": "A stage", "entry": "An entry", "when": "`when`", "costs": "`costs`"}
-    titles |= {"sideEffect": "A side effect", "payload": "`payload`"}
+    titles |= {"sideEffect": "A side effect", "payload": "`payload`", "bundled": "`bundled`"}
     parts += [_record_section(title, schema["$defs"][name]) for name, title in titles.items()]
     return "\n".join(parts)
 

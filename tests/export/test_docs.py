@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 
 import pytest
 
+from omnicfg.command_line.findings import KINDS
 from omnicfg.diagnostics import RULES_URL, Diagnostic, Severity
 from omnicfg.export.docs import main, renewed
 from omnicfg.export.docs_map import PACKAGE
 from omnicfg.export.docs_output import output_of, table
+from omnicfg.export.docs_reference import record_fields
 from omnicfg.export.refusal_examples import EXAMPLES
 from omnicfg.refusals import REFUSALS
 from omnicfg.rule import rule_modules, rule_of
@@ -77,6 +80,25 @@ def test_examples_stand_for_refusals_that_exist() -> None:
 def test_the_page_of_a_rule_shows_the_rule_at_work(code: str) -> None:
     shown = (DOCS / "rules" / f"{code}.md").read_text(encoding="utf-8").partition("```console")[2]
     assert f"[{code}]" in shown
+
+
+@pytest.mark.parametrize("code", [kind.code for kind in KINDS.values()])
+def test_the_page_of_a_command_line_shows_what_its_command_says_and_the_finding_alone(code: str) -> None:
+    page = (DOCS / "rules" / f"{code}.md").read_text(encoding="utf-8")
+    profile = page.partition("```yaml\n")[2].partition("```")[0]
+    command, _, shown = page.partition("```text\n$ omnicfg ")[2].partition("\n```")[0].partition("\n")
+    first, *rest = shown.splitlines()
+    assert f"[{code}]" in first
+    assert all(line.startswith(" ") for line in rest)
+    assert f"{shown}\n" in output_of(shlex.split(command), {"profile.yaml": profile.encode()})
+
+
+def test_every_field_of_a_record_is_on_its_page_with_what_it_means() -> None:
+    schema = json.loads((DOCS.parent / "schemas/capability.schema.json").read_text(encoding="utf-8"))
+    blocks = [schema, *(one for one in schema["$defs"].values() if "properties" in one)]
+    rows = [line.strip("| ").split(" | ") for line in record_fields().splitlines() if line.startswith("| `")]
+    assert {name for block in blocks for name in block["properties"]} <= {row[0].strip("`") for row in rows}
+    assert [row for row in rows if row[-1].rstrip(" |") in ("", row[2])] == []
 
 
 def test_the_page_of_the_command_line_names_every_command() -> None:
