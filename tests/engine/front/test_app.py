@@ -827,5 +827,8 @@ def test_metrics_are_vllms_and_ours(tmp_path: Path) -> None:
         assert 'omnicfg:stage_steps_total{stage="talker"} 3.0' in text
         assert 'omnicfg:speech_requests_total{outcome="ok"} 1.0' in text
         assert "omnicfg:time_to_first_audio_seconds_count 1.0" in text
+        ours = {name for name in re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE) if not name.endswith("_created")}
+        page = (Path(__file__).parents[3] / "docs/speech.md").read_text(encoding="utf-8")
+        assert ours == set(re.findall(r"`(omnicfg:\w+)`", page)), "speech.md lists them"
 
     run(test, tmp_path)
