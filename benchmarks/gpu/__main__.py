@@ -74,7 +74,7 @@ def _asked(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, list[li
     parser.add_argument("parts", nargs="+", metavar="PART", help=", ".join(parts()))
     parser.add_argument("--seconds", type=float, default=540.0, help="time for this call")
     parser.add_argument("--rounds", type=int, default=1, help="how often every arm is measured in all")
-    parser.add_argument("--loads", type=_names, default=(), help="of the published text rows only these: NAME,NAME")
+    parser.add_argument("--loads", type=_names, default=(), help="of the published text loads only these: NAME,NAME")
     parser.add_argument("--archive", type=Path, metavar="FILE", help="where the state is kept as one file (.tgz)")
     parser.add_argument("--cpu", action="store_true", help="try the parts out without a GPU")
     options = parser.parse_args(arguments)

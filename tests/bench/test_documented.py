@@ -61,9 +61,9 @@ HEADER = "| load | hits | requests/s, off | on | published, H20: main | publishe
 @pytest.mark.parametrize(
     ("heading", "model", "folder", "rows"),
     [
-        ("# The published text rows, on one H200", "qwen3-omni", "bench_qwen3_h200", 21),
-        ("## MiniCPM-o 4.5's rows", "minicpm-o-4-5", "bench_minicpmo_h200", 12),
-        ("### The rows that were missing, on another machine", "minicpm-o-4-5", "bench_minicpmo_more_h200", 6),
+        ("# The published text loads, on one H200", "qwen3-omni", "bench_qwen3_h200", 21),
+        ("## MiniCPM-o 4.5's loads", "minicpm-o-4-5", "bench_minicpmo_h200", 12),
+        ("### The loads that were missing, on another machine", "minicpm-o-4-5", "bench_minicpmo_more_h200", 6),
     ],
 )
 def test_text_beside_what_is_published(heading: str, model: str, folder: str, rows: int) -> None:
@@ -78,7 +78,7 @@ def test_text_beside_what_is_published(heading: str, model: str, folder: str, ro
 def test_text_beside_plain_vllm_with_its_cache_on() -> None:
     known = measured("bench_qwen3_plain_h200")
     shown = table(
-        "text.md", "For two rows only one server", "  | load | hits | requests/s, plain vLLM with its cache on | on |"
+        "text.md", "For two loads only one server", "  | load | hits | requests/s, plain vLLM with its cache on | on |"
     )
     rows = []
     for name in ("P16384_h94_c64", "MP32_c64"):
@@ -100,7 +100,7 @@ def turns(run: dict[str, Any], group: str, load: str, arm: str) -> str:
 
 def test_the_rows_that_missed_again() -> None:
     five, two = json.loads((PAGES / "engine_cost_v1_profiled_h200.json").read_text(encoding="utf-8"))["runs"]
-    heading, plain, off = "#### The two rows that missed", "plain vLLM, cache on", "cache off"
+    heading, plain, off = "#### The two loads that missed", "plain vLLM, cache on", "cache off"
     (p1024, dec, one) = ("P1024_h94_c64", "DEC100_c32", "P1024_h0_c1")
     text, rows = "text only", "rows to a consumer"
     assert table("engine.md", heading, "| load | arm | ratio to | five turns | two turns |") == [
@@ -210,7 +210,7 @@ def test_memory_and_errors_in_the_text() -> None:
             assert f"{tokens:,}" in pages[page] or folder == "bench_speech_one_h200"
 
 
-ON_ONE, IN_TURNS = "#### Rows without hits, and larger CUDA graphs, in turns", "engine_cost_turns_h200.json"
+ON_ONE, IN_TURNS = "#### Loads without hits, and larger CUDA graphs, in turns", "engine_cost_turns_h200.json"
 
 
 def all_turns() -> tuple[dict[str, Any], dict[str, Any]]:
@@ -296,7 +296,7 @@ def test_what_the_fourth_machine_printed() -> None:
     ("group", "heading", "indent"),
     [
         ("apart", "In turns, each server on a GPU of its own", "  "),
-        ("both", "### Its rows with 94% hits beside plain", ""),
+        ("both", "### Its loads with 94% hits beside plain", ""),
     ],
 )
 def test_rows_with_hits_in_turns_beside_plain_vllm(group: str, heading: str, indent: str) -> None:

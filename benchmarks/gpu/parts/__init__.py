@@ -36,7 +36,7 @@ class Context:
     devices: Sequence[str] = ()
     """The GPUs that may be used, as CUDA_VISIBLE_DEVICES names them."""
     loads: Sequence[str] = ()
-    """Of the published text rows only these; all where none is named."""
+    """Of the published text loads only these; all where none is named."""
     _lock: Lock = field(default_factory=Lock)
 
     def folder(self, part: str) -> Path:

@@ -29,7 +29,7 @@ _CPU: Final = {"stages.0.moe_backend": "auto", "stages.0.max_model_len": 2048, "
 
 
 def loads(model: str, context: Context) -> list[Load]:
-    """The rows that are answered in text, or those of them that are asked for."""
+    """The loads that are answered in text, or those of them that are asked for."""
     published = chosen(quick() if context.cpu else read_loads(tables()[_MODELS[model][1]]), ())
     named = context.loads or [load.name for load in published]
     return [load for load in published if load.answer == "text" and load.name in named]
