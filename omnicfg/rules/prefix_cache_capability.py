@@ -18,7 +18,10 @@ RULE = Rule(
     code="OC501",
     name="prefix-cache-capability",
     severity=Severity.ERROR,
-    what="A stage's prefix cache is on where the model's capability record refuses it, or calls it broken or useless.",
+    what=(
+        "A stage's prefix cache is on where the model's capability record refuses it. As a warning, where the record "
+        "calls it broken; as a note, where it was switched on and gains nothing."
+    ),
     why=(
         "Whether cached prefixes are right depends on model, stage, runner, session mode and engine: later stages "
         "need hidden states of tokens that a hit does not compute. The record holds what was measured; the finding "

@@ -18,7 +18,10 @@ RULE = Rule(
     code="OC502",
     name="mode-capability",
     severity=Severity.WARNING,
-    what="A stage runs on MRv2, in duplex or in async chunks where the model's record calls that broken or unproven.",
+    what=(
+        "A stage runs on MRv2, in duplex or in async chunks where the model's record calls that broken, or on MRv2 "
+        "where no stage declares its data plane. As an error, where the record refuses it."
+    ),
     why=(
         "These modes are chosen for the whole profile, but what they do differs stage by stage. vLLM-Omni itself only "
         "logs a warning for a stage without MRv2's data plane and goes on over the older transport."

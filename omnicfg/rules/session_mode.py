@@ -16,7 +16,10 @@ RULE = Rule(
     code="OC403",
     name="session-mode-not-served",
     severity=Severity.WARNING,
-    what="`session_mode` asks for a mode that will not be served: `duplex` without a duplex plugin, or no mode at all.",
+    what=(
+        "`session_mode` asks for a mode that will not be served: `duplex` without a duplex plugin. As an error, a word "
+        "that is no mode at all."
+    ),
     why=(
         "vLLM-Omni serves a duplex profile turn by turn when its pipeline declares no duplex plugin, and any other "
         "word as turn as well; it says neither."

@@ -68,6 +68,14 @@ def test_the_page_is_written(module: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("module", RULES)
+def test_the_page_names_every_severity_that_its_findings_may_have(module: ModuleType) -> None:
+    rule = rule_of(module)
+    given = set(re.findall(r"Severity\.([A-Z]+)", Path(str(module.__file__)).read_text(encoding="utf-8")))
+    others = {name.lower() for name in given} - {rule.severity.value}
+    assert [name for name in others if name not in re.findall(r"\w+", f"{rule.what} {rule.why}")] == []
+
+
+@pytest.mark.parametrize("module", RULES)
 def test_a_rule_looks_at_something(module: ModuleType) -> None:
     checks = [name for name in vars(module) if name.startswith("check_")]
     assert checks
