@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NoReturn
 
 from omnicfg.errors import UsageError
+from omnicfg.wording import is_plain
 
 Words = Callable[[], Iterable[str]]
 _REQUIRED: Final = object()
@@ -101,7 +102,7 @@ class Parameter(typing.NamedTuple):
         if not text:
             raise UsageError(f"`{self.shown}` is empty", "Give it a value, or leave it out.")
         try:
-            value = self.type(text) if self.type not in _NUMBERS or _is_number(text) else None
+            value = self.type(text) if self.type not in _NUMBERS or is_plain(text) else None
         except ValueError:
             value = None
         if value is None:
@@ -230,11 +231,6 @@ class _Parser:
         options.append(["-h, --help", "Show this help and exit."])
         parts.append("\noptions:\n" + render_table(options, plain, width, indent="  "))
         return "".join(parts)
-
-
-def _is_number(text: str) -> bool:
-    """Whether a text is written as numbers are: Python takes other scripts' digits, ``1_0`` and blanks as well."""
-    return text.isascii() and "_" not in text and not text[0].isspace() and not text[-1].isspace()
 
 
 def _option(parameter: Parameter) -> Option:

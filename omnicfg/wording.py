@@ -18,6 +18,11 @@ def is_number(text: str, most: int = 6) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= most
 
 
+def is_plain(text: str) -> bool:
+    """Whether a text has nothing that only Python takes in a number: other scripts' digits, ``1_0``, blanks."""
+    return text.isascii() and "_" not in text and text == text.strip()
+
+
 def counted(number: int, what: str) -> str:
     """``1 file``, ``2 files``."""
     return f"{number} {plural(number, what)}"

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from omnicfg.bench.table_file import Row, needed, read_table
+from omnicfg.bench.table_file import Row, needed, read_table, real_number
 from omnicfg.catalog.capabilities import record_of
 from omnicfg.catalog.paths import profiles_dir
 from omnicfg.diagnostics import Diagnostic
@@ -236,7 +236,7 @@ def _named(text: str) -> str:
 
 
 def _ratio(text: str) -> float:
-    value = float(text)
+    value = real_number(text)
     if not 0 <= value < 1:
         raise ValueError
     return value

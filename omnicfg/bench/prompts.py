@@ -8,10 +8,11 @@ texts of the ids; here they are sent as they are, so that lengths are exact.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,12 +80,30 @@ def prompts_of(load: Load, vocabulary: Vocabulary) -> list[Prompt]:
     return _random(load, vocabulary) if load.prefixes == 1 else _repeated(load, vocabulary)
 
 
+def lengths_of(load: Load) -> Iterator[tuple[int, int]]:
+    """Tokens of each prompt and of its answer, in the order in which they are sent: drawn before all tokens."""
+    import numpy as np
+
+    if load.prefixes > 1:
+        yield from itertools.repeat(
+            (load.shared_prefix_tokens + load.own_tokens_mean, load.output_tokens), load.prompts
+        )
+        return
+    for own, output in zip(*_lengths(load, np.random.default_rng(load.seed)), strict=True):
+        yield load.shared_prefix_tokens + int(own), int(output)
+
+
+def _lengths(load: Load, source: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """How many tokens of its own each prompt has, and how many are answered."""
+    own = source.integers(*_bounds(load.own_tokens_mean, load.range_ratio, 0), size=load.prompts)
+    return own, source.integers(*_bounds(load.output_tokens, load.range_ratio, 1), size=load.prompts)
+
+
 def _random(load: Load, vocabulary: Vocabulary) -> list[Prompt]:
     import numpy as np
 
     source = np.random.default_rng(load.seed)
-    own = source.integers(*_bounds(load.own_tokens_mean, load.range_ratio, 0), size=load.prompts)
-    outputs = source.integers(*_bounds(load.output_tokens, load.range_ratio, 1), size=load.prompts)
+    own, outputs = _lengths(load, source)
     offsets = source.integers(0, vocabulary.size, size=load.prompts)
     allowed = _allowed(vocabulary)
     prefix: list[int] = []

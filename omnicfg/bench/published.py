@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from omnicfg.bench.table_file import Row, needed, read_table
+from omnicfg.bench.table_file import Row, needed, read_table, real_number
 from omnicfg.catalog.paths import profiles_dir
 
 _NEEDED: Final = ("name", "hit_low", "hit_high", "off_requests_per_second", "main", "stack", "stack_low", "stack_high")
@@ -55,9 +55,9 @@ def _arm(base: float, ratio: dict[str, float] | None, hit: dict[str, float] | No
         "requests_per_second": {"median": base * (ratio["median"] if ratio else 1)},
         "hit_rate": hit,
         "ratio": ratio,
-        "ttfp_ratio": None if ttfp is None else 1 + ttfp.taken(float, "a number"),
+        "ttfp_ratio": None if ttfp is None else 1 + ttfp.taken(real_number, "a number"),
     }
 
 
 def _number(row: Row, name: str) -> float:
-    return needed(row, name).taken(float, "a number")
+    return needed(row, name).taken(real_number, "a number")

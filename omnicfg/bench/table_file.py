@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import csv
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,10 +12,13 @@ from typing import Final, TypeVar
 from omnicfg.diagnostics import Diagnostic, Severity
 from omnicfg.errors import OmnicfgError, UsageError
 from omnicfg.near import did_you_mean
+from omnicfg.wording import is_plain
 
 MAX_ROWS: Final = 2000
 _ROW_BYTES: Final = 1 << 9
 """Of a row, on the average, at most."""
+_SHOWN: Final = 60
+"""Of a value, in a message about it."""
 _CELL: Final = re.compile(r'(?:"(?:[^"]|"")*"|[^,]*)(?:,|$)')
 
 T = TypeVar("T")
@@ -30,6 +33,11 @@ class Cell:
     line: int
     column: int
 
+    @property
+    def shown(self) -> str:
+        """The value in a message."""
+        return self.text if len(self.text) <= _SHOWN else f"{self.text[:_SHOWN]}…"
+
     def error(self, message: str, help: str | None = None) -> Diagnostic:
         """What is wrong with the value."""
         end = self.column + max(len(self.text), 1)
@@ -41,7 +49,7 @@ class Cell:
         try:
             return convert(self.text)
         except (ValueError, OverflowError):
-            raise OmnicfgError([self.error(f"`{self.text}` is not {expected}")]) from None
+            raise OmnicfgError([self.error(f"`{self.shown}` is not {expected}")]) from None
 
 
 Row = Mapping[str, Cell]
@@ -81,6 +89,14 @@ def needed(row: Row, name: str) -> Cell:
     raise OmnicfgError([other.error(f"the row has no {name}")])
 
 
+def real_number(text: str) -> float:
+    """A value as a number, written as people write numbers. Raises ``ValueError``."""
+    value = float(text) if is_plain(text) else math.nan
+    if not math.isfinite(value):
+        raise ValueError
+    return value
+
+
 def _lines(path: Path, of: str, rows: int) -> list[str]:
     most = rows * _ROW_BYTES
     try:
@@ -104,24 +120,29 @@ def _cells(line: str, path: str, number: int) -> list[Cell]:
         match = _CELL.match(line, position)
         assert match is not None, "it matches up to the end at the latest"
         raw = match[0].removesuffix(",")
-        [text] = next(csv.reader([raw.strip()]), [""]) or [""]
-        cells.append(Cell(text.strip(), path, number, position + 1 + len(raw) - len(raw.lstrip())))
+        cells.append(Cell(_unquoted(raw.strip()), path, number, position + 1 + len(raw) - len(raw.lstrip())))
         if not match[0].endswith(","):
             break
         position = match.end()
     return cells
 
 
+def _unquoted(text: str) -> str:
+    """What a cell holds. Of a quote that is never closed it is not known where it ends, so it stays a part of it."""
+    is_quoted = len(text) > 1 and text[0] == text[-1] == '"'
+    return text[1:-1].replace('""', '"').strip() if is_quoted else text
+
+
 def _check_header(header: list[Cell], required: list[str], optional: list[str], of: str) -> None:
     known = [*required, *optional]
     problems = [
-        cell.error(f"there is no column `{cell.text}` in a table of {of}", did_you_mean(cell.text, known))
+        cell.error(f"there is no column `{cell.shown}` in a table of {of}", did_you_mean(cell.shown, known))
         for cell in header
         if cell.text not in known
     ]
     names = [cell.text for cell in header]
     problems += [
-        cell.error(f"column `{cell.text}` is there twice")
+        cell.error(f"column `{cell.shown}` is there twice")
         for index, cell in enumerate(header)
         if cell.text in names[:index]
     ]

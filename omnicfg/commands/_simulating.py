@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from omnicfg.bench.loads import Load
 
 _MOST_REPLICAS: Final = 256
+_FEWER: Final = "Pick some with `--loads`, or give them fewer `prompts`."
 
 
 def trace_names() -> Iterable[str]:
@@ -138,12 +139,21 @@ def write_trace(loads: Sequence[Load], rate: float | None, write: Callable[[str]
     """Write a trace of loads whose requests come side by side."""
     if rate is not None and not 0 < rate <= 1e6:
         raise UsageError(f"`--rate {rate:g}` is no rate at which requests could come", "`--rate 8` is eight a second.")
-    from omnicfg.bench.simulation.trace import calls_of, lines
+    from omnicfg.bench.simulation.trace import MAX_ROWS, MAX_SECONDS, calls_of, lines
 
+    requests = sum(load.prompts for load in loads)
+    if requests >= MAX_ROWS:
+        raise UsageError(f"a trace has room for {MAX_ROWS - 1:,} requests, and these loads have {requests:,}", _FEWER)
     spoken = [load.name for load in loads if load.answer != "text"]
     if spoken:
         note(f"omnicfg bench: simulated without speech: {', '.join(spoken)}")
     calls = sorted((call for load in loads for call in calls_of(load, rate)), key=lambda call: call.arrival_s)
+    if calls[-1].arrival_s > MAX_SECONDS:
+        raise UsageError(
+            f"at `--rate {rate:g}` the last request comes after {calls[-1].arrival_s:.3g} s, and a trace ends at "
+            f"{MAX_SECONDS:,}",
+            "Let more of them come in a second.",
+        )
     for line in lines(calls):
         write(f"{line}\n")
     return 0

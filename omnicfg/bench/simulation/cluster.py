@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from omnicfg.bench.simulation.blocks import Contents, Naming
 from omnicfg.bench.simulation.replica import Job, Limits, Replica, Speed, Work
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     import simpy
 
 Steps = Generator[Any, Any, None]
+
+MAX_BLOCKS: Final = 20_000_000
+"""Of all calls together: each that is like no other takes a quarter of a kilobyte of memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,15 @@ class Traffic:
 
     @classmethod
     def of(cls, calls: Sequence[Call], block_tokens: int, clients: int | None = None) -> Traffic:
+        """Raises :class:`UsageError` for more than there could be memory for."""
+        blocks = sum(_blocks(call, block_tokens) for call in calls)
+        if blocks > MAX_BLOCKS:
+            tokens = sum(call.prompt_tokens + call.output_tokens for call in calls)
+            raise UsageError(
+                f"{len(calls):,} requests of {tokens:,} tokens are too many to be simulated: at most "
+                f"{MAX_BLOCKS:,} blocks of {block_tokens} tokens",
+                "Simulate a part of them.",
+            )
         naming = Naming(block_tokens)
         return cls(tuple(calls), tuple(naming.of(call) for call in calls), block_tokens, clients)
 
@@ -48,12 +60,16 @@ class Traffic:
     @property
     def blocks(self) -> int:
         """With so many blocks none is ever taken for something else."""
-        return sum(math.ceil((call.prompt_tokens + call.output_tokens) / self.block_tokens) for call in self.calls)
+        return sum(_blocks(call, self.block_tokens) for call in self.calls)
 
     @property
     def longest(self) -> int:
         """Tokens of the longest call, its answer included."""
         return max(call.prompt_tokens + call.output_tokens for call in self.calls)
+
+
+def _blocks(call: Call, block_tokens: int) -> int:
+    return math.ceil((call.prompt_tokens + call.output_tokens) / block_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +140,8 @@ def simulate(traffic: Traffic, replicas: int, by: str, limits: Limits, speed: Sp
     if traffic.longest > room:
         raise UsageError(
             f"a request takes {traffic.longest} tokens, and the cache has room for {max(room, 0)}",
-            "Give it more with `--cache-tokens`.",
+            f"Give it {(math.ceil(traffic.longest / limits.block_tokens) + 1) * limits.block_tokens} or more with "
+            "`--cache-tokens`: one block of them is vLLM's own.",
         )
     # More blocks than are ever filled change nothing, and a pool of them takes memory.
     enough = replace(limits, blocks=min(limits.blocks, traffic.blocks + 1))

@@ -10,6 +10,7 @@ from omnicfg.bench.simulation.study import Run, Study, settings
 from omnicfg.bench.tables import change, rate
 from omnicfg.report.table import Cell, Row, render_markdown, render_table
 from omnicfg.report.terminal import Style, one_line
+from omnicfg.wording import plural
 
 VERSION: Final = 1
 KIND: Final = "simulation"
@@ -69,8 +70,9 @@ def markdown(study: Study, told: Mapping[str, Any]) -> str:
 
 def _about(study: Study, told: Mapping[str, Any]) -> Iterator[str]:
     trace, figures, measured = told["trace"], told["figures"], told["measured"]
+    requests = f"{trace['requests']:,} {plural(trace['requests'], 'request')}"
     yield (
-        f"trace {one_line(str(trace['name']))}: {trace['requests']:,} requests in {trace['seconds']:,.0f} s, "
+        f"trace {one_line(str(trace['name']))}: {requests} in {trace['seconds']:,.0f} s, "
         f"{trace['prompt_tokens']:,} prompt tokens, {trace['shared']:.1%} of them known to a boundless cache, "
         f"{trace['output_tokens']:,} to answer"
     )

@@ -7,7 +7,6 @@ part with a name (``handbook:3000``) is the same tokens wherever that name stand
 from __future__ import annotations
 
 import itertools
-import math
 import random
 import re
 from collections.abc import Iterator, Sequence
@@ -17,8 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from omnicfg.bench.loads import MAX_TOKENS, Load
-from omnicfg.bench.prompts import Vocabulary, prompts_of
-from omnicfg.bench.table_file import Row, needed, read_table
+from omnicfg.bench.prompts import lengths_of
+from omnicfg.bench.table_file import Row, needed, read_table, real_number
 from omnicfg.catalog.paths import profiles_dir
 from omnicfg.diagnostics import Diagnostic
 from omnicfg.errors import OmnicfgError, ServeError, UsageError
@@ -26,13 +25,13 @@ from omnicfg.near import did_you_mean
 from omnicfg.wording import is_number
 
 MAX_ROWS: Final = 200_000
+MAX_SECONDS: Final = 10_000_000
+"""Of a trace, nearly four months: a clock that runs on from 1970 would leave nothing of a rate of requests."""
 _DIGITS: Final = len(str(MAX_TOKENS))
 COLUMNS: Final = ("arrival_s", "prompt", "output_tokens")
 _ANSWER: Final = "answer"
 _PART: Final = re.compile(r"(?:([A-Za-z0-9][\w./-]{0,63}):)?([0-9]{1,8})", re.ASCII)
 _FORM: Final = "Parts with blanks between them: `handbook:3000 120` is 3,000 shared tokens and 120 of its own."
-_ANY: Final = Vocabulary(2)
-"""Lengths and order are drawn before the tokens, and do not depend on how many there are to draw from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,7 @@ def read_trace(name: str) -> tuple[Call, ...]:
 
 def _call(row: Row) -> Call:
     return Call(
-        needed(row, "arrival_s").taken(_seconds, "a number of seconds from 0 up"),
+        needed(row, "arrival_s").taken(_seconds, f"a number of seconds from 0 to {MAX_SECONDS}, after the beginning"),
         needed(row, "prompt").taken(_parts, f"a prompt. {_FORM}"),
         needed(row, "output_tokens").taken(_count, f"a whole number from 1 to {MAX_TOKENS}"),
         row[_ANSWER].taken(_name, "a name (letters, digits, `_`, `.`, `/`, `-`)") if _ANSWER in row else None,
@@ -106,10 +105,10 @@ def _call(row: Row) -> Call:
 
 
 def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0 <= value < math.inf:
+    value = real_number(text)
+    if not 0 <= value <= MAX_SECONDS:
         raise ValueError
-    return value
+    return abs(value)  # of -0, which is no other time than 0
 
 
 def _count(text: str) -> int:
@@ -145,10 +144,10 @@ def calls_of(load: Load, rate: float | None = None) -> tuple[Call, ...]:
     return tuple(
         Call(
             arrival_s,
-            tuple(part for part in _of_load(load, prefix, len(prompt.tokens)) if part.tokens),
-            prompt.output_tokens,
+            tuple(part for part in _of_load(load, prefix, tokens) if part.tokens),
+            output_tokens,
         )
-        for prompt, prefix, arrival_s in zip(prompts_of(load, _ANY), _prefixes(load), arrivals, strict=False)
+        for (tokens, output_tokens), prefix, arrival_s in zip(lengths_of(load), _prefixes(load), arrivals, strict=False)
     )
 
 

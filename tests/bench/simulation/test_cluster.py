@@ -93,8 +93,17 @@ def test_a_cache_beyond_all_measure_takes_no_memory_and_changes_nothing() -> Non
 
 
 def test_a_request_that_never_fits_is_refused() -> None:
-    with pytest.raises(UsageError, match="a request takes 10001 tokens, and the cache has room for 10000"):
-        sent(Call(0.0, (Part(10_000),), 1))
+    call = Call(0.0, (Part(10_000),), 1)
+    with pytest.raises(UsageError, match="a request takes 10001 tokens, and the cache has room for 10000") as caught:
+        sent(call)
+    assert str(caught.value.diagnostics[0].help).startswith("Give it 10020 or more with `--cache-tokens`")
+    sent(call, limits=replace(LIMITS, blocks=1002))
+
+
+def test_more_blocks_than_there_could_be_memory_for_are_refused() -> None:
+    with pytest.raises(UsageError, match="40 requests of 400,000,040 tokens are too many to be simulated") as caught:
+        Traffic.of([Call(0.0, (Part(10_000_000),), 1)] * 40, 16)
+    assert "at most 20,000,000 blocks of 16 tokens" in caught.value.diagnostics[0].message
 
 
 def test_without_simpy_it_is_told_where_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -193,3 +193,19 @@ def test_a_trace_of_loads(capsys: pytest.CaptureFixture[str]) -> None:
     assert float(first.split(",")[0]) < 1
     with pytest.raises(UsageError, match="is no rate"):
         run(["bench", "trace", "--quick", "--rate", "0"])
+
+
+@pytest.mark.parametrize(
+    ("prompts", "rate", "message"),
+    [
+        (200_000, "8", "a trace has room for 199,999 requests, and these loads have 200,000"),
+        (10, "1e-7", "the last request comes after .* s, and a trace ends at 10,000,000"),
+    ],
+)
+def test_no_trace_is_written_that_could_not_be_read(tmp_path: Path, prompts: int, rate: str, message: str) -> None:
+    table = tmp_path / "loads.csv"
+    table.write_text(
+        f"name,shared_prefix_tokens,own_tokens_mean,output_tokens,concurrency,prompts,seed\na,0,5,5,1,{prompts},0\n"
+    )
+    with pytest.raises(UsageError, match=message):
+        run(["bench", "trace", "--loads-file", str(table), "--rate", rate])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from omnicfg.bench.loads import Load
-from omnicfg.bench.prompts import Vocabulary, prompts_of
+from omnicfg.bench.prompts import Vocabulary, lengths_of, prompts_of
 from omnicfg.bench.simulation.trace import Call, Part, calls_of, lines, read_trace, shipped
 from omnicfg.errors import OmnicfgError, ServeError, UsageError
 
@@ -38,6 +39,10 @@ def test_parts_with_names_are_shared_and_those_without_are_not(tmp_path: Path) -
     [
         ("soon,5,1,", 1, "`soon` is not a number of seconds"),
         ("inf,5,1,", 1, "`inf` is not a number of seconds"),
+        ("1764547200,5,1,", 1, "`1764547200` is not a number of seconds from 0 to 10000000, after the beginning"),
+        ("1_0,5,1,", 1, "`1_0` is not a number of seconds"),
+        ("\u0661,5,1,", 1, "`\u0661` is not a number of seconds"),
+        ('0,"5,1,', 3, '`"5` is not a prompt'),
         ("0,system:x 5,1,", 3, "`system:x 5` is not a prompt"),
         ("0,-5,1,", 3, "`-5` is not a prompt"),
         ("0,0,1,", 3, "`0` is not a prompt"),
@@ -70,6 +75,20 @@ def test_what_is_no_trace(tmp_path: Path, text: str, message: str) -> None:
     assert message in caught.value.diagnostics[0].message
 
 
+def test_a_prompt_may_have_many_parts_and_what_is_wrong_with_one_is_told_in_short(tmp_path: Path) -> None:
+    head = "arrival_s,prompt,output_tokens\n"
+    [call] = read_trace(written(tmp_path, f"{head}0,{'5 ' * 70_000},1\n"))
+    assert call.prompt_tokens == 350_000
+    with pytest.raises(OmnicfgError) as caught:
+        read_trace(written(tmp_path, f"{head}0,5,{'7' * 200_000}\n"))
+    assert caught.value.diagnostics[0].message == f"`{'7' * 60}…` is not a whole number from 1 to 10000000"
+
+
+def test_a_cell_in_quotes(tmp_path: Path) -> None:
+    [call] = read_trace(written(tmp_path, 'arrival_s,"prompt",output_tokens\n-0,"a:10 5", 3\n'))
+    assert (call.prompt, str(call.arrival_s), call.output_tokens) == ((Part(10, "a"), Part(5)), "0.0", 3)
+
+
 def test_a_trace_that_is_not_there() -> None:
     for name, help in (("nowhere.csv", "Shipped: chat."), ("chatt", "Did you mean `chat`?")):
         with pytest.raises(UsageError, match="cannot be read") as caught:
@@ -84,6 +103,15 @@ def test_a_load_has_the_lengths_the_prefixes_and_the_order_of_its_prompts() -> N
     same = {(call.prompt[0].name, tuple(prompt.tokens[:48])) for call, prompt in zip(calls, prompts, strict=True)}
     assert len(same) == 3
     assert {call.arrival_s for call in calls} == {0.0}
+
+
+def test_the_lengths_of_a_load_are_known_without_its_tokens() -> None:
+    """So are those of a load of more tokens than there is memory for."""
+    for load in (LOAD, replace(LOAD, prefixes=1, range_ratio=0.5), replace(LOAD, shared_prefix_tokens=0)):
+        drawn = [(len(prompt.tokens), prompt.output_tokens) for prompt in prompts_of(load, Vocabulary(1000))]
+        assert list(lengths_of(load)) == drawn
+    vast = replace(LOAD, own_tokens_mean=10_000_000, prompts=3 * 60_000)
+    assert sum(call.prompt_tokens for call in calls_of(vast)) == 10_000_048 * 180_000
 
 
 def test_without_numpy_it_is_told_where_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
