@@ -64,8 +64,8 @@ def check_report(path: Path) -> None:
     check_writable(path)
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Put ``text`` into a file at once, keeping the permissions of the file that was there.
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Put ``content`` into a file at once, keeping the permissions of the file that was there.
 
     A link stays a link; what is no regular file (``/dev/stdout``, a pipe) is written to as it is, by the name that it
     was given: what such a link leads to may have none. Raises :class:`UsageError`.
@@ -73,24 +73,28 @@ def write_whole(path: Path, text: str) -> None:
     check_writable(path)
     try:
         if path.exists() and not path.is_file():
-            with path.open("w", encoding="utf-8", errors=NO_TEXT, newline="") as stream:
-                stream.write(text)
+            with path.open("wb") as stream:
+                stream.write(_bytes(content))
         else:
-            take_place(path.resolve(), text)
+            take_place(path.resolve(), content)
     except OSError as error:
         hint = "Check its permissions." if isinstance(error, PermissionError) else None
         raise UsageError(f"`{path}` cannot be written: {error.strerror}", hint) from None
 
 
+def _bytes(content: str | bytes) -> bytes:
+    return content if isinstance(content, bytes) else content.encode("utf-8", NO_TEXT)
+
+
 def take_place(
     target: Path,
-    text: str,
+    content: str | bytes,
     *,
     suffix: str = "",
     prove: Callable[[Path], None] = lambda _draft: None,
     mode: int | None = None,
 ) -> None:
-    """Write ``text`` beside ``target``, ``prove`` it there, and only then let it take its place and permissions.
+    """Write ``content`` beside ``target``, ``prove`` it there, and only then let it take its place and permissions.
 
     The draft's name ends with ``suffix``. It goes again where anything fails, or a signal asks to stop. ``mode`` are
     permissions instead of the target's. Raises :class:`OSError`.
@@ -101,8 +105,8 @@ def take_place(
         draft = unused_beside(target, suffix)
         try:
             handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with open(handle, "w", encoding="utf-8", errors=NO_TEXT, newline="") as stream:  # noqa: PTH123
-                stream.write(text)
+            with open(handle, "wb") as stream:  # noqa: PTH123
+                stream.write(_bytes(content))
                 stream.flush()
                 os.fsync(stream.fileno())
             draft.chmod(mode_of(target) if mode is None else mode)

@@ -23,8 +23,10 @@ _STAGE_0: Final = re.compile(r"VLLM::(EngineCore|Worker|StageEngineCoreProc_stag
 _LATER: Final = re.compile(r'(?:^|,)stage="[^0]')
 """A sample of a later stage: vLLM-Omni labels them all, in the order of the pipeline."""
 _SHOWN: Final = 200
-_METRICS, _SPELL = "/metrics", "/detokenize"
+_METRICS, _SPELL, _MODELS = "/metrics", "/detokenize", "/v1/models"
+_RUNNING: Final = "See whether the server runs, and is to be found there."
 _WHY: Final = {
+    _MODELS: "`--url` takes an OpenAI server's address without `/v1`, and `--api-key` the key that it wants.",
     _METRICS: "Hits are the difference of vLLM's counters there: measure a server that has them.",
     _SPELL: "Prompts that are to be spoken about are spelled by the server, as vLLM does.",
 }
@@ -66,10 +68,10 @@ class Watch:
     def model(self) -> str:
         """The first model that the server offers."""
         try:
-            return str(json.loads(self.get("/v1/models"))["data"][0]["id"])
+            return str(json.loads(self.get(_MODELS))["data"][0]["id"])
         except (ValueError, LookupError, TypeError):
             raise ServeError(
-                f"{self._shown}/v1/models names no model", "`--url` takes an OpenAI server's address."
+                f"{self._shown}{_MODELS} names no model", "`--url` takes an OpenAI server's address."
             ) from None
 
     def counters(self) -> dict[str, float]:
@@ -122,7 +124,7 @@ class Watch:
             answer = connection.getresponse()
             text = answer.read().decode(errors="replace")
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise ServeError(f"{self._shown}{path} does not answer: {_reason(error)}") from None
+            raise ServeError(f"{self._shown}{path} does not answer: {_reason(error)}", _RUNNING) from None
         finally:
             connection.close()
         if answer.status != http.HTTPStatus.OK:

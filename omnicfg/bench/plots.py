@@ -5,10 +5,10 @@ matplotlib draws them; it comes with the extra ``bench`` and is imported here al
 
 from __future__ import annotations
 
+import io
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from omnicfg.bench.report import memory_of
@@ -24,29 +24,31 @@ _SETTINGS: Final = {"svg.hashsalt": "omnicfg", "font.size": 9}
 Report = Mapping[str, Any]
 
 
-def draw(report: Report, folder: Path) -> list[Path]:
-    """Write every picture that the report has something for; the files. Raises ``ModuleNotFoundError``."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
+def draw(report: Report) -> dict[str, bytes]:
+    """Every picture that the report has something for, by its file's name. Raises ``ImportError``."""
+    try:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+    except ValueError as error:  # of a setting that it is given by the environment
+        raise ImportError(str(error), name="matplotlib") from None
 
     mpl.use("agg")
-    files: list[Path] = []
-    folder.mkdir(parents=True, exist_ok=True)
+    files: dict[str, bytes] = {}
     with mpl.rc_context(_SETTINGS):
         for name, picture in _PICTURES.items():
             figure = Figure(figsize=(8, 4.5), layout="constrained")
             if picture(report, figure):
-                files += _saved(figure, folder / name)
+                files.update(_saved(figure, name))
     return files
 
 
-def _saved(figure: Figure, stem: Path) -> Iterator[Path]:
+def _saved(figure: Figure, name: str) -> Iterator[tuple[str, bytes]]:
     """Without a date in it, the same figures give the same file."""
     for kind in KINDS:
-        path = stem.with_suffix(f".{kind}")
+        content = io.BytesIO()
         metadata = {"Date": None} if kind == "svg" else {"Software": None}
-        figure.savefig(path, dpi=150, metadata=metadata)
-        yield path
+        figure.savefig(content, format=kind, dpi=150, metadata=metadata)
+        yield f"{name}.{kind}", content.getvalue()
 
 
 def _ratio(report: Report, figure: Figure) -> bool:
@@ -128,17 +130,17 @@ def _concurrency(report: Report, figure: Figure) -> bool:
 
 
 def _memory(report: Report, figure: Figure) -> bool:
-    """What the arms take and hold: VmRSS of stage 0, tokens in the KV cache."""
-    told = [one for one in memory_of(report) if one[1] is not None or one[2] is not None]
-    if not told:
+    """What the arms take and hold: VmRSS of stage 0, tokens in the KV cache. What is not known has no bar."""
+    told = list(memory_of(report))
+    panels: list[tuple[str, str, Mapping[str, float]]] = [
+        ("VmRSS of stage 0 (GiB)", "%.2f", {arm: resident for arm, _, resident in told if resident is not None}),
+        ("KV cache (tokens)", "{:,.0f}", {arm: tokens for arm, tokens, _ in told if tokens is not None}),
+    ]
+    known = [panel for panel in panels if panel[2]]
+    if not known:
         return False
-    arms = [arm for arm, _, _ in told]
-    left, right = figure.subplots(1, 2)
-    for axes, values, label, form in (
-        (left, [resident or 0 for _, _, resident in told], "VmRSS of stage 0 (GiB)", "%.2f"),
-        (right, [tokens or 0 for _, tokens, _ in told], "KV cache (tokens)", "{:,.0f}"),
-    ):
-        bars = axes.bar(arms, values, width=0.6)
+    for axes, (label, form, values) in zip(figure.subplots(1, len(known), squeeze=False)[0], known, strict=True):
+        bars = axes.bar(list(values), list(values.values()), width=0.6)
         axes.bar_label(bars, fmt=form)
         axes.set_title(label)
         axes.margins(y=0.15)

@@ -7,6 +7,7 @@ one of them at a time.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import weakref
@@ -28,6 +29,8 @@ _OURS: Final = frozenset({"equality.json", "logs", "scratch", _MEASURED})
 
 _SETUP_PARTS: Final = ("command", "profile", "pipeline", "platform", "model", "engine", "driver", "arms", "loads")
 _ELSEWHERE: Final = "Name another folder with `--out`."
+_OTHER: Final = "Name the folder that `bench prefix-cache --out` wrote."
+_PERMISSIONS: Final = "Check its permissions."
 _AGAIN: Final = "Delete it, and it is measured again."
 
 
@@ -57,6 +60,7 @@ class Store:
             if use.is_only_one:
                 before = _with_unmeasured_as(before, setup, cls(folder, before).measurements())
             merged = _merged(before, setup, folder)
+            _check_apart(merged)
             write_whole(path, dumps(merged))
             use.share()
         return cls(folder, merged, use)
@@ -66,10 +70,8 @@ class Store:
         """The store that a folder holds. Raises :class:`UsageError` where it holds none."""
         path = folder / _SETUP
         if not path.is_file():
-            raise UsageError(
-                f"`{folder}` holds no measurements", "Name the folder that `bench prefix-cache --out` wrote."
-            )
-        return cls(folder, _read_setup(path))
+            raise UsageError(f"`{folder}` holds no measurements", _OTHER)
+        return cls(folder, _read_setup(path, _OTHER))
 
     @property
     def setup(self) -> dict[str, Any]:
@@ -99,7 +101,13 @@ class Store:
 
     def measurements(self) -> list[dict[str, Any]]:
         """All measurements, by round, arm and load. Raises :class:`UsageError` for a file that is none."""
-        found = [self._measurement(path) for path in (self.folder / _MEASURED).glob("*.json")]
+        folder = self.folder / _MEASURED
+        try:
+            # pathlib's glob finds nothing where it may not look.
+            paths = [path for path in folder.iterdir() if path.suffix == ".json"] if folder.is_dir() else []
+        except OSError as error:
+            raise UsageError(f"`{folder}` cannot be read: {error.strerror}", _PERMISSIONS) from None
+        found = [self._measurement(path) for path in paths]
         return sorted(found, key=lambda one: (one["round"], one["arm"], one["load"]))
 
     def _measurement(self, path: Path) -> dict[str, Any]:
@@ -145,6 +153,19 @@ def _merged(before: Mapping[str, Any], now: Mapping[str, Any], folder: Path) -> 
             _ELSEWHERE,
         )
     return {**before, **now, **{name: {**before[name], **now[name]} for name in ("arms", "loads")}}
+
+
+def _check_apart(setup: Mapping[str, Any]) -> None:
+    """Raises :class:`UsageError` where two measurements would be one file: names of arms and loads may have a ``-``."""
+    pairs: dict[str, tuple[str, str]] = {}
+    for pair in itertools.product(setup["arms"], setup["loads"]):
+        other = pairs.setdefault("-".join(pair), pair)
+        if other != pair:
+            raise UsageError(
+                f"arm `{other[0]}` with load `{other[1]}` and arm `{pair[0]}` with load `{pair[1]}` "
+                "would be kept in one file",
+                "Give one of the arms another name.",
+            )
 
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
@@ -202,11 +223,11 @@ def _with_unmeasured_as(
     return kept
 
 
-def _read_setup(path: Path) -> dict[str, Any]:
-    setup = _read(path, "setup", _ELSEWHERE)
+def _read_setup(path: Path, help: str = _ELSEWHERE) -> dict[str, Any]:
+    setup = _read(path, "setup", help)
     wrong = next(filter(None, _wrong_parts(setup)), None)
     if wrong is not None:
-        raise UsageError(f"`{path}` is not what `omnicfg bench` writes: {wrong}", _ELSEWHERE)
+        raise UsageError(f"`{path}` is not what `omnicfg bench` writes: {wrong}", help)
     return setup
 
 
@@ -228,6 +249,8 @@ def _wrong_parts(setup: Mapping[str, Any]) -> Iterator[str | None]:
 def _read(path: Path, what: str = "measurement", help: str = _AGAIN) -> dict[str, Any]:
     try:
         document = json.loads(path.read_bytes())
+    except PermissionError as error:
+        raise UsageError(f"`{path}` cannot be read: {error.strerror}", _PERMISSIONS) from None
     except (OSError, ValueError, RecursionError):
         raise UsageError(f"`{path}` cannot be read as a {what}", help) from None
     if not isinstance(document, dict):

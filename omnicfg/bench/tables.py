@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from omnicfg.bench.report import RUNNING, memory_of
 from omnicfg.report.table import render_markdown, render_table
-from omnicfg.report.terminal import Style
+from omnicfg.report.terminal import Style, printable
 from omnicfg.wording import counted
 
 _TIMES: Final = ("ttft", "tpot", "ttfp")
@@ -32,7 +32,7 @@ def markdown(report: Mapping[str, Any], pictures: Sequence[str] = ()) -> str:
     ]
     parts.append("## Memory\n\n" + render_markdown(_memory(report), _MEMORY))
     parts += [f"![{PurePosixPath(picture).stem}]({picture})\n" for picture in pictures]
-    return "\n".join(parts)
+    return printable("\n".join(parts))
 
 
 def _tables(report: Mapping[str, Any]) -> Iterator[tuple[str, list[list[str]]]]:

@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from omnicfg.bench import tables
 from omnicfg.bench.plots import draw
 from omnicfg.files import make_directory, write_whole
 from omnicfg.report.json import dumps
+from omnicfg.streams import note
+
+_PLOTS: Final = "plots"
 
 
 def write(folder: Path, report: Mapping[str, Any]) -> None:
     """``report.json``, ``plots/`` where matplotlib is there to draw them, and ``report.md`` that shows them."""
-    make_directory(folder)
+    pictures = _pictures(report)
+    make_directory(folder / _PLOTS if pictures else folder)
     write_whole(folder / "report.json", dumps(report))
-    pictures: Sequence[Path] = ()
-    try:
-        pictures = draw(report, folder / "plots")
-    except ModuleNotFoundError as error:
-        print(f"omnicfg bench: no plots without `{error.name}`: `pip install 'omnicfg[bench]'`", file=sys.stderr)
-    shown = [picture.relative_to(folder).as_posix() for picture in pictures if picture.suffix == ".svg"]
+    for name, content in pictures.items():
+        write_whole(folder / _PLOTS / name, content)
+    shown = [f"{_PLOTS}/{name}" for name in pictures if name.endswith(".svg")]
     write_whole(folder / "report.md", tables.markdown(report, shown))
+
+
+def _pictures(report: Mapping[str, Any]) -> Mapping[str, bytes]:
+    """The pictures; none where matplotlib is not there, or not able to, which is told."""
+    try:
+        return draw(report)
+    except ModuleNotFoundError as error:
+        note(f"omnicfg bench: no plots without `{error.name}`: `pip install 'omnicfg[bench]'`")
+    except ImportError as error:
+        note(f"omnicfg bench: no plots, as matplotlib does not start: {error}")
+    return {}
 
 
 def show(report: Mapping[str, Any], format: str) -> None:

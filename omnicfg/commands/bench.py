@@ -319,7 +319,13 @@ def _report(folders: list[str], out: Path | None, format: str) -> int:
 
     require_measured(folders[0])
     store = Store.of(Path(folders[0]))
-    report = report_of(store.setup, store.measurements())
+    measured = store.measurements()
+    if not measured:
+        raise UsageError(
+            f"`{store.folder}` holds no measurement yet",
+            "`omnicfg bench prefix-cache` with the same `--out` goes on there.",
+        )
+    report = report_of(store.setup, measured)
     write(out or store.folder, report)
     show(report, format)
     return 0
@@ -477,7 +483,10 @@ def _equality(
     from omnicfg.report.json import dumps
 
     if len(subjects) != 2:
-        raise UsageError("`omnicfg bench equality` takes two arms, and starts their servers itself")
+        raise UsageError(
+            "`omnicfg bench equality` takes two arms, and starts their servers itself",
+            "`--arm off:stages.0.enable_prefix_caching=false --arm on`, or no `--arm` for the cache off and on.",
+        )
     asked = questions(loads, [prompts_of(load, vocabulary) for load in loads], _EACH)
     scratch, logs = out / "scratch", out / "logs"
     for folder in (scratch, logs):
@@ -545,7 +554,8 @@ def _told(campaign: Any, format: str) -> int:
     finally:
         campaign.progress.end()
         report = report_of(campaign.store.setup, campaign.store.measurements())
-        write(campaign.store.folder, report)
+        if report["measurements"]:
+            write(campaign.store.folder, report)
     show(report, format)
     if not complete:
         if campaign.kept:

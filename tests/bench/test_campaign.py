@@ -247,6 +247,32 @@ def test_a_setup_that_was_changed_is_told(tmp_path: Path, part: str, value: Any,
             reads()
 
 
+def test_two_measurements_are_never_one_file(tmp_path: Path) -> None:
+    """Of arm `a` with load `b-c` and arm `a-b` with load `c`, one would count as the other, measured already."""
+    loads = {name: replace(COLD, name=name) for name in ("c", "b-c")}
+    campaign(tmp_path / "other", subject("a"), subject("a-b"), loads=(loads["c"],))
+    with pytest.raises(UsageError, match="arm `a` with load `b-c` and arm `a-b` with load `c` would be kept in one"):
+        campaign(tmp_path / "other", subject("a"), subject("a-b"), loads=(loads["c"], loads["b-c"]))
+
+
+@pytest.mark.parametrize("name", ["setup.json", "measurements", "measurements/1-off-COLD.json"])
+def test_what_may_not_be_read_is_told_so(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = campaign(tmp_path / "out", subject("off"), rounds=1, loads=(COLD,))
+    made.run()
+
+    def refuse(path: Path) -> Any:
+        if path == tmp_path / "out" / name:
+            raise PermissionError(13, "Permission denied")
+        return original(path)
+
+    which = "iterdir" if name == "measurements" else "read_bytes"
+    original = getattr(Path, which)
+    monkeypatch.setattr(Path, which, refuse)
+    with pytest.raises(UsageError, match=f"{name}` cannot be read: Permission denied") as caught:
+        Store.of(tmp_path / "out").measurements()
+    assert caught.value.diagnostics[0].help == "Check its permissions."
+
+
 def test_a_measurement_that_is_broken_is_told(tmp_path: Path) -> None:
     made = campaign(tmp_path / "out", subject("off"))
     (tmp_path / "out/measurements/1-off-COLD.json").write_text("{")

@@ -69,6 +69,15 @@ def test_a_server_that_does_not_answer_is_told() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads /proc")
+def test_what_to_do_about_an_address_is_told() -> None:
+    with FakeOpenAI() as fake, pytest.raises(ServeError, match="/v1/v1/models answers 404") as wrong:
+        Watch(f"{fake.url}/v1").model()
+    assert str(wrong.value.diagnostics[0].help).startswith("`--url` takes an OpenAI server's address without `/v1`")
+    with pytest.raises(ServeError, match="does not answer") as gone:
+        Watch(fake.url).model()
+    assert gone.value.diagnostics[0].help == "See whether the server runs, and is to be found there."
+
+
 @pytest.mark.parametrize(("title", "own"), [("VLLM::EngineCore", True), ("VLLM::Worker_TP1", True), ("other", False)])
 def test_memory_of_stage_0_is_that_of_vllms_own_processes(title: str, own: bool) -> None:
     command = [sys.executable, "-c", TITLED, title]

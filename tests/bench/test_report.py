@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import re
 from io import StringIO
@@ -12,7 +13,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from omnicfg.bench import comparison, published, tables
+from omnicfg.bench import comparison, plots, published, tables
 from omnicfg.bench.loads import Load
 from omnicfg.bench.progress import Progress
 from omnicfg.bench.report import report_of
@@ -21,7 +22,7 @@ from omnicfg.bench.written import write
 from omnicfg.catalog.paths import schemas_dir
 from omnicfg.cli import main, run
 from omnicfg.commands import bench
-from omnicfg.errors import UsageError
+from omnicfg.errors import ServeError, UsageError
 from omnicfg.report.terminal import Style
 
 SCHEMA = json.loads((schemas_dir() / "bench.schema.json").read_text(encoding="utf-8"))
@@ -161,6 +162,59 @@ def test_a_baseline_alone_is_a_table_until_another_arm_is_measured() -> None:
     told = tables.text(report, Style(False), None).splitlines()
     assert told[0] == "off"
     assert told[2].split()[0] == "P1024_h0_c1"
+
+
+def test_memory_that_is_not_known_is_not_drawn_as_none() -> None:
+    figures = pytest.importorskip("matplotlib.figure")
+    for tokens, titles in ((1600, ["KV cache (tokens)"]), (None, [])):
+        measured = [{**one, "resident_gib": None, "cache_tokens": tokens} for one in MEASURED]
+        figure = figures.Figure()
+        assert plots._memory(report_of(SETUP, measured), figure) == bool(titles)
+        assert [axes.get_title() for axes in figure.axes] == titles
+    figure = figures.Figure()
+    measured = [{**one, "resident_gib": None} if one["arm"] == "off" else one for one in MEASURED]
+    assert plots._memory(report_of(SETUP, measured), figure)
+    left, right = figure.axes
+    assert [bar.get_height() for bar in left.patches] == [6.0]
+    assert [bar.get_height() for bar in right.patches] == [767_936, 767_936]
+
+
+@pytest.mark.parametrize("error", [ValueError("'nope' is not a backend"), ImportError("numpy.core failed to import")])
+def test_a_matplotlib_that_does_not_start_is_told(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As with a `$MPLBACKEND` that is none, or beside another numpy than it was built for."""
+    real = builtins.__import__
+
+    def fails(name: str, *more: Any, **named: Any) -> Any:
+        if name == "matplotlib":
+            raise error
+        return real(name, *more, **named)
+
+    monkeypatch.setattr(builtins, "__import__", fails)
+    write(tmp_path, REPORT)
+    assert capsys.readouterr().err == f"omnicfg bench: no plots, as matplotlib does not start: {error}\n"
+    assert {path.name for path in tmp_path.iterdir()} == {"report.json", "report.md"}
+
+
+def test_what_a_terminal_would_act_on_is_shown_in_markdown() -> None:
+    report = {**REPORT, "command": "omnicfg \x1b[31mbench"}
+    assert "`omnicfg \\x1b[31mbench`" in tables.markdown(report)
+
+
+def test_pictures_take_their_places_whole(tmp_path: Path) -> None:
+    """A picture that somebody looks at through a link is written where that leads, as reports are."""
+    pytest.importorskip("matplotlib")
+    (tmp_path / "out/plots").mkdir(parents=True)
+    (tmp_path / "out/plots/ratio.png").symlink_to(tmp_path / "shown.png")
+    write(tmp_path / "out", REPORT)
+    assert (tmp_path / "shown.png").read_bytes()[:4] == b"\x89PNG"
+    assert not list((tmp_path / "out").rglob(".*"))
+    (tmp_path / "file").mkdir()
+    (tmp_path / "file/plots").write_text("")
+    with pytest.raises(UsageError, match="plots` cannot be made: File exists"):
+        write(tmp_path / "file", REPORT)
+    assert [path.name for path in (tmp_path / "file").iterdir()] == ["plots"]
 
 
 def test_pictures_and_files(tmp_path: Path) -> None:
@@ -303,6 +357,30 @@ def test_a_report_is_made_anew_from_measurements(
     assert page.startswith(capsys.readouterr().out)
     told = json.loads((tmp_path / "out/report.json").read_text())
     assert told["loads"] == REPORT["loads"]
+
+
+def test_no_report_is_made_of_nothing(tmp_path: Path) -> None:
+    """Nor does one take the place of a report whose measurements have gone."""
+    Store.joined(tmp_path / "out", SETUP)
+    (tmp_path / "out/report.json").write_text("what was")
+    with pytest.raises(UsageError, match="holds no measurement yet"):
+        run(["bench", "report", str(tmp_path / "out")])
+    (tmp_path / "out/measurements").rmdir()
+    with pytest.raises(UsageError, match="holds no measurement yet"):
+        run(["bench", "report", str(tmp_path / "out")])
+    assert (tmp_path / "out/report.json").read_text() == "what was"
+    assert not (tmp_path / "out/report.md").exists()
+
+
+def test_a_bench_that_measured_nothing_leaves_no_report(tmp_path: Path) -> None:
+    store = Store.joined(tmp_path / "out", SETUP)
+
+    def fails() -> bool:
+        raise ServeError("no server")
+
+    with pytest.raises(ServeError, match="no server"):
+        bench._told(SimpleNamespace(run=fails, progress=Progress(StringIO()), store=store, kept=0), "text")
+    assert {path.name for path in store.folder.iterdir()} == {"setup.json", "measurements", "logs", "scratch"}
 
 
 def test_a_report_goes_where_it_is_wanted_with_its_pictures(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from omnicfg.bench.simulation.study import Run, Study, settings
 from omnicfg.bench.tables import change, rate
 from omnicfg.report.table import Cell, Row, render_markdown, render_table
-from omnicfg.report.terminal import Style, one_line
+from omnicfg.report.terminal import Style, one_line, printable
 from omnicfg.wording import plural
 
 VERSION: Final = 1
@@ -65,7 +65,7 @@ def markdown(study: Study, told: Mapping[str, Any]) -> str:
     head = [f"# {one_line(str(told['trace']['name']))}: how many replicas, and who routes", ""]
     lines = [*head, *(f"- {line}" for line in _about(study, told)), f"- made {told['made']} with `{told['command']}`"]
     end = [_verdict(study), "", *(f"- {one}" for one in told["settings"])]
-    return "".join(f"{line}\n" for line in [*lines, "", table, *end])
+    return printable("".join(f"{line}\n" for line in [*lines, "", table, *end]))
 
 
 def _about(study: Study, told: Mapping[str, Any]) -> Iterator[str]:
