@@ -18,6 +18,11 @@ def is_written(node: Node) -> bool:
     return node.layer.kind in _WRITTEN
 
 
+def is_flag(node: Node) -> bool:
+    """Whether a flag of a `vllm serve` command says it, which goes over every file as a ``--set`` does."""
+    return node.layer.kind is LayerKind.OVERRIDE and not node.mark.file.startswith("--set")
+
+
 def layer_text(layer: Layer, mark: Mark) -> str:
     """The layer without what its place says anyway: ``base``, ``platform npu``, ``topology minicpmo_4_5``."""
     return layer.kind.value if layer.name == PurePath(mark.file).name else str(layer)
@@ -33,9 +38,14 @@ def origin_text(node: Node) -> str:
 def told_to_set(key: str, value: str, now: Node | None, stage_id: int | None = None) -> str:
     """What to do so that a key has another value: said where it counts over ``now``, which is what counts now.
 
-    Only another ``--set`` goes over a ``--set``, and only a platform's block over a platform's block.
+    Only another ``--set`` goes over a ``--set``, a flag over a flag, and a platform's block over a platform's block.
     """
     layer = Layer(LayerKind.DEFAULT) if now is None else now.layer
+    if now is not None and is_flag(now):
+        if stage_id is not None:
+            return f'Give `"{key}": {value}` for stage {stage_id} in `--stage-overrides`'
+        flag = key.replace("_", "-")
+        return f"Give `--no-{flag}`" if value == "false" else f"Give `--{flag} {value}`"
     if layer.kind is LayerKind.OVERRIDE:
         return f"Give `--set {'' if stage_id is None else f'stages.{stage_id}.'}{key}={value}`"
     stage = "" if stage_id is None else f" for stage {stage_id}"

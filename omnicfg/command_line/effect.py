@@ -21,6 +21,7 @@ from omnicfg.passes.override import LAYER, Override, is_plain
 from omnicfg.passes.read import MAX_DEPTH
 from omnicfg.plan import Plan
 from omnicfg.report.yaml import inline
+from omnicfg.secrets import redacted
 from omnicfg.tree import Mark, Node, Route, grow, plain
 
 _SHARED_ONLY: Final = ("kv_cache_dtype", "seed")
@@ -36,16 +37,20 @@ Stage = Mapping[str, Any]
 
 
 class Effect(NamedTuple):
-    """What a command line does to a profile: overrides in the order in which they apply, and findings."""
+    """What a command line does to a profile: overrides in the order in which they apply, and findings.
+
+    ``places`` says where in the command the flags stand that overrides name as the files that they are from.
+    """
 
     overrides: list[Override]
     findings: list[Diagnostic]
+    places: dict[str, Mark]
 
 
 def effect(line: CommandLine, pipeline: str, before: Plan | None = None) -> Effect:
     """What the flags come to for a pipeline; ``before`` is the plan without them, where there is one."""
     made = _Effect(line, pipeline, before)
-    return Effect(made.overrides(), made.findings)
+    return Effect(made.overrides(), made.findings, made.places)
 
 
 class _Effect:
@@ -56,6 +61,7 @@ class _Effect:
         self.before = before
         self.findings: list[Diagnostic] = []
         self.set: dict[Route, Node] = {}
+        self.places = {given.text: given.mark for given in line.given.values()}
 
     def overrides(self) -> list[Override]:
         for given in self.line.given.values():
@@ -154,8 +160,10 @@ class _Effect:
             return
         for name, value in settings.items():
             if self._is_taken(stage, name, value, given, padded=text != str(int(text))):
-                shown = f"--stage-overrides {json.dumps({text: {name: value}})}"
-                self._put_on_stage(stage, name, value, shown if len(shown) <= 120 else f"{shown[:117]}...")
+                shown = f"--stage-overrides {json.dumps(redacted('', {text: {name: value}}))}"
+                shown = shown if len(shown) <= 120 else f"{shown[:117]}..."
+                self.places[shown] = given.mark
+                self._put_on_stage(stage, name, value, shown)
 
     def _is_taken(self, stage: Stage, name: str, value: Any, given: Given, *, padded: bool) -> bool:
         is_diffusion = stage["execution_type"] == "diffusion"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
@@ -22,6 +23,7 @@ from omnicfg.tree import Mark
 _READABLE: Final = r"(\d+(?:\.\d+)?)([kKmMgGtT])"
 _POWERS: Final = {"k": 1, "m": 2, "g": 3, "t": 4}
 _LIST: Final = r"[@*]\]?\}?\Z"
+_OBJECTS: Final = ("json", "json_object", "config", "dict_or_str", "stage_overrides")
 _NEGATIVE: Final = r"-\d+(\.\d*)?\Z|-\.\d+\Z"
 
 
@@ -209,13 +211,30 @@ class _Parser:
                 value = _value(flag, text)
         except _BadValueError as error:
             place = values[0] if values else word
-            shown = redacted(flag.dest, _short(text))
+            shown = _short(_safe(flag, text))
             self._tell("bad-flag-value", place, f"`{flag.shown}` is `{shown}`; it has to be {error}", error.help)
             return
-        shown = redacted(flag.dest, _short(text))
+        if values and flag.kind.removeprefix("optional ") in _OBJECTS and isinstance(value, dict | list):
+            self._check_repeated(flag, text, word)
+        shown = _short(_safe(flag, text))
         words = (flag.shown, *(_quoted(flag, each) for each in values))
         given = Given(flag, value, f"{flag.shown} {shown}".rstrip(), word.mark, words, is_open)
         self.given[flag.dest] = _added(self.given.get(flag.dest), given) if flag.adds_up else given
+
+    def _check_repeated(self, flag: Flag, text: str, word: Word) -> None:
+        """Tell a key that JSON has twice, which Python reads as if the last one were alone."""
+        repeated: dict[str, None] = {}
+
+        def pairs(entries: list[tuple[str, Any]]) -> dict[str, Any]:
+            counts = Counter(key for key, _ in entries)
+            repeated.update((key, None) for key, count in counts.items() if count > 1)
+            return dict(entries)
+
+        json.loads(text, object_pairs_hook=pairs)
+        if repeated:
+            keys = ", ".join(f"`{_short(key)}`" for key in repeated)
+            message = f"`{flag.shown}` has {keys} more than once in one object; only the last one counts"
+            self._tell("ineffective-flag", word, message, "Put what they say into one.")
 
     def _take_nested(self, word: Word, option: str, equals: str, text: str) -> None:
         """``--compilation-config.mode 3``: all of one flag together are its JSON."""
@@ -377,8 +396,20 @@ _CONVERT: Final[dict[str, Callable[[str], Any]]] = {
 
 
 def _quoted(flag: Flag, word: Word) -> str:
-    shown = redacted(flag.dest, word.text)
-    return word.quoted if shown == word.text else shlex.quote(str(shown))
+    shown = _safe(flag, word.text)
+    return word.quoted if shown == word.text else shlex.quote(shown)
+
+
+def _safe(flag: Flag, text: str) -> str:
+    """The value of a flag as it may be shown, without the credentials that it is or that its JSON holds."""
+    if text.lstrip().startswith(("{", "[")):
+        try:
+            value = _json(text)
+        except _BadValueError:
+            return str(redacted(flag.dest, text))
+        safe = redacted(flag.dest, value)
+        return text if safe == value else json.dumps(safe)
+    return str(redacted(flag.dest, text))
 
 
 def _short(text: str) -> str:

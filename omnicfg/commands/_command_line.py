@@ -57,15 +57,21 @@ def request_of(
         before = None
     made = effect(line, request.pipeline, before)
     request.overrides = [*made.overrides, *request.overrides]
+    request.places = made.places
     return request, [*findings_of_command(line), *line.findings, *made.findings]
 
 
 def tell_findings(request: Request, found: Sequence[Diagnostic], platforms: Sequence[str]) -> bool:
-    """Show what was found in a command and in the profile that it comes to; whether any of it is an error."""
+    """Show what was found in a command and in the profile that it comes to; whether any of it is an error.
+
+    What is wrong with the value of a flag is told where the command has the flag, and what a comment in a file
+    suppresses is left out, as `validate` does.
+    """
     import sys
 
     from omnicfg.check import Merger, run_rules
     from omnicfg.diagnostics import Severity
+    from omnicfg.findings.suppressions import Suppressions
     from omnicfg.report.text import render_errors
     from omnicfg.rule import Subject
 
@@ -77,7 +83,10 @@ def tell_findings(request: Request, found: Sequence[Diagnostic], platforms: Sequ
             continue  # the command says so itself
     merger = Merger(platforms)
     merger.add(request.loaded.shown, run_rules(subject))
-    every = [*sorted(found, key=lambda each: each.sort_key), *merger.merged()]
+    told = Suppressions(request.loaded.chain.paths).told(merger.merged())
+    of_flags = [request.placed(each) for each in told if each.path in request.places]
+    in_files = [each for each in told if each.path not in request.places]
+    every = [*sorted([*found, *of_flags], key=lambda each: each.sort_key), *in_files]
     if every:
         print(render_errors(OmnicfgError(every)), end="", file=sys.stderr)
     return any(each.severity is Severity.ERROR for each in every)

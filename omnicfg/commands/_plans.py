@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.compiler import (
@@ -19,10 +21,17 @@ from omnicfg.compiler import (
 from omnicfg.errors import OmnicfgError, ResolveError
 from omnicfg.plan import Plan
 from omnicfg.tree import Mapping as Tree
+from omnicfg.tree import Mark
+
+if TYPE_CHECKING:
+    from omnicfg.diagnostics import Diagnostic
 
 
 class Request:
-    """A profile with everything that goes over it, loaded; ``pipeline`` is the key that was found."""
+    """A profile with everything that goes over it, loaded; ``pipeline`` is the key that was found.
+
+    ``places`` says where the flags of a command stand that are among the overrides, by the name of each.
+    """
 
     def __init__(
         self,
@@ -35,10 +44,24 @@ class Request:
         self.loaded: Profile = load(profile, overlays or ())
         self.overrides = parsed_overrides(settings)
         self.pipeline = pipeline_of(self.loaded, pipeline, self.overrides, model)
+        self.places: Mapping[str, Mark] = {}
 
     def plan(self, platform: str) -> Plan:
         """The plan on one platform. Raises :class:`OmnicfgError`."""
-        return compile_profile(self.loaded, platform, self.pipeline, self.overrides)
+        try:
+            return compile_profile(self.loaded, platform, self.pipeline, self.overrides)
+        except ResolveError as error:
+            if not self.places:
+                raise
+            raise ResolveError([self.placed(each) for each in error.diagnostics]) from None
+
+    def placed(self, diagnostic: Diagnostic) -> Diagnostic:
+        """The same; of a flag's value where the command has the flag, which the value names as its file."""
+        mark = self.places.get(diagnostic.path)
+        if mark is None:
+            return diagnostic
+        path, line, column, end_line, end_column = mark
+        return replace(diagnostic, path=path, line=line, column=column, end_line=end_line, end_column=end_column)
 
     def deployed(self, platform: str) -> Tree:
         """The deploy tree that :meth:`plan` is made from, in which settings of null are still there."""

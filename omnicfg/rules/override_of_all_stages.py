@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from omnicfg.diagnostics import Severity
 from omnicfg.losses import Loss, same, shown
+from omnicfg.origins import is_flag
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.tree import LayerKind
 
@@ -41,7 +42,8 @@ stages:
 
 def check_profile(subject: Subject) -> Iterator[Finding]:
     """Every stage's own setting that a pipeline-wide override has the last word on."""
-    wide = {override.node.mark: override.key for override in subject.overrides if override.route[0] != "stages"}
+    settings = [override for override in subject.overrides if not is_flag(override.node)]  # OC855 tells of flags
+    wide = {override.node.mark: override.key for override in settings if override.route[0] != "stages"}
     losses = subject.losses
     for loss in losses.to_overrides:
         is_wide = loss.stage_id is not None and loss.winner.mark in wide

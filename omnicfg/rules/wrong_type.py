@@ -9,6 +9,7 @@ from omnicfg.diagnostics import Fix, Severity
 from omnicfg.fixes.edits import rewrite_value
 from omnicfg.keys import Block, blocks_of
 from omnicfg.near import near, slip_of
+from omnicfg.origins import is_flag
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.secrets import looks_secret, redacted
 from omnicfg.tree import LayerKind, Mapping, Node, Scalar, Sequence, plain
@@ -215,6 +216,8 @@ def _help(key: object, node: Node, wanted: ValueType) -> str | None:
     form = _form(key, node, wanted)
     if form is None:
         return None
+    if is_flag(node):
+        return f'Write `"{key}": {form}`.'
     if form.startswith('"') and _is_of_the_shell(node):
         return f"Write the value as `'{form}'`; the shell takes the outer quotes away."
     return f"Write `{key}: {form}`."

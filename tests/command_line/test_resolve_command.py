@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 
 import pytest
 
+from omnicfg import validate
 from tests.commands.conftest import Run, run
 from tests.conftest import WriteProfile
 from tests.migrate import files
@@ -65,6 +67,108 @@ def test_the_profile_that_comes_out_is_validated_too(run: Run, serve: str) -> No
     result = run("resolve", "--command", f"{serve} --gpu-memory-utilization 0.8")
     assert "is asked for 0.8 (stage 0) + 0.8 (stage 1) = 1.6" in result.err
     assert result.code == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [
+        ('{"0": {"max_num_seqs": "8"}}', "OC103"),
+        ('{"0": {"devices": 0}}', "OC102"),
+        ('{"0": {"compilation_config": {"cudagraph_mod": "FULL"}}}', "OC101"),
+        ('{"1": {"max_num_seqs": 0}}', "OC105"),
+        ('{"1": {"gpu_memory_utilization": 0.9}}', "OC601"),
+        ('{"0": {"tensor_parallel_size": 2}}', "OC602"),
+        ('{"0": {"enable_prefix_caching": true}}', "OC501"),
+        ('{"0": {"numa_bind_nodes": [0]}}', "OC709"),
+        ('{"0": {"num_replicas": "two"}}', "OC021"),
+    ],
+)
+def test_an_override_of_a_stage_is_checked_like_the_same_setting_and_told_where_the_command_has_it(
+    run: Run, serve: str, tmp_path: Path, settings: str, code: str
+) -> None:
+    script = tmp_path / "serve.sh"
+    script.write_text(f"#!/bin/sh\n{serve} \\\n  --stage-overrides '{settings}'\n", encoding="utf-8")
+    told = run("resolve", "--command-from", script).err.split("\n\n")
+    found = [block for block in told if f"[{code}]" in block]
+    assert len(found) == 1
+    assert f"--> {script}:3:3\n" in found[0]
+    assert f" 3 |   --stage-overrides '{settings}'" in found[0]
+
+    given = {
+        f"stages.{stage}.{key}": value for stage, keys in json.loads(settings).items() for key, value in keys.items()
+    }
+    messages = [each.message for each in validate(tmp_path / "profile.yaml", platform="cuda", overrides=given)]
+    assert any(f"[{code}] " in block and message in block for block in found for message in messages)
+
+
+@pytest.mark.parametrize(
+    ("flags", "help"),
+    [
+        ("--enable-prefix-caching", 'Give `"enable_prefix_caching": false` for stage 0 in `--stage-overrides`.'),
+        ("""--stage-overrides '{"0": {"devices": 0}}'""", 'Write `"devices": "0"`.'),
+    ],
+)
+def test_what_to_do_about_a_flag_is_said_in_flags(run: Run, serve: str, flags: str, help: str) -> None:
+    told = run("resolve", "--command", f"{serve} {flags}").err
+    assert f"= help: {help}" in told
+    assert "--set" not in told
+
+
+def test_chunks_that_no_stage_can_hand_on_are_told_of_the_flag(run: Run, profile_file: WriteProfile) -> None:
+    profile = profile_file("pipeline: bagel\nasync_chunk: false\nstages:\n  - stage_id: 0\n  - stage_id: 1\n")
+    result = run("resolve", "--command", f"vllm serve m --omni --deploy-config {profile} --async-chunk")
+    assert "--> --command:1:" in result.err
+    assert "Give `--no-async-chunk`." in result.err
+
+
+def test_what_a_flag_of_all_stages_replaces_is_told_once(run: Run, profile_file: WriteProfile) -> None:
+    profile = profile_file(PROFILE.replace("max_num_seqs: 8", "dtype: float32"))
+    told = run("resolve", "--command", f"vllm serve m --omni --deploy-config {profile} --dtype bfloat16").err
+    assert told.count("float32") == 1
+    assert "[OC855]" in told
+
+
+def test_what_the_profile_suppresses_is_not_told(run: Run, profile_file: WriteProfile) -> None:
+    crowded = """\
+pipeline: qwen3_tts
+async_chunk: false
+stages:
+  - {stage_id: 0, devices: "0", gpu_memory_utilization: 0.8}  # omnicfg: ignore[OC601] because one is started at a time
+  - {stage_id: 1, devices: "0", gpu_memory_utilization: 0.8}
+"""
+    result = run("resolve", "--command", f"vllm serve m --omni --deploy-config {profile_file(crowded)}")
+    assert (result.code, result.err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("flags", "key"),
+    [
+        ("""--stage-overrides '{"0": {"max_num_seqs": 4}, "0": {"max_model_len": 512}}'""", "0"),
+        ("""--limit-mm-per-prompt '{"image": 1, "image": 2}'""", "image"),
+    ],
+)
+def test_a_key_that_json_has_twice_is_told(run: Run, serve: str, flags: str, key: str) -> None:
+    result = run("resolve", "--command", f"{serve} {flags}")
+    assert result.code == 0
+    assert (
+        f"`{flags.split(maxsplit=1)[0]}` has `{key}` more than once in one object; only the last one counts"
+        in result.err
+    )
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        """--stage-overrides '{"0": {"env": {"HF_TOKEN": "hunter2", "A": true}}}'""",
+        """--hf-overrides '{"hf_token": "hunter2"}' --num-gpus 1""",
+        """--stage-overrides '{"0": {"env": {"HF_TOKEN": "hunter2"}}}' --max-num-seqs $SEQS""",
+    ],
+)
+def test_credentials_within_json_are_not_printed(run: Run, serve: str, flags: str) -> None:
+    for words in (["resolve"], ["resolve", "--explain"], ["resolve", "--explain", "--format", "json"]):
+        result = run(*words, "--command", f"{serve} {flags}")
+        assert "hunter2" not in result.out + result.err
+    assert "hunter2" not in run("migrate", "--command", f"{serve} {flags}").err
 
 
 def test_without_a_deploy_config_the_models_own_profile_is_meant(run: Run) -> None:
