@@ -76,11 +76,52 @@ def _is_split(stage: StagePlan) -> bool:
     return any(_value(stage, name) not in (None, 1) for name in sizes)
 
 
-def _shares_heads(stage: StagePlan) -> bool:
-    size, over = _value(stage, "decode_context_parallel_size"), _value(stage, "tensor_parallel_size") or 1
-    return not isinstance(over, int) or over % size == 0
+def _parallel_size(stage: StagePlan, name: str) -> int | None:
+    """A size as it takes effect; ``None`` where it is no number."""
+    value = _value(stage, name)
+    return 1 if value is None else value if type(value) is int else None
 
 
+def _divides_heads(stage: StagePlan) -> bool:
+    """Whether DCP divides the ranks of TP, as it has to without PCP."""
+    dcp, tp, pcp = (_parallel_size(stage, name) for name in _CONTEXT)
+    return pcp != 1 or not dcp or tp is None or tp % dcp == 0
+
+
+def _spans_context(stage: StagePlan) -> bool:
+    """Whether DCP spans the ranks of PCP, as it has to beside it, or those of both TP and PCP."""
+    dcp, tp, pcp = (_parallel_size(stage, name) for name in _CONTEXT)
+    return pcp in (None, 1) or tp is None or dcp in (1, pcp, tp * pcp)
+
+
+def _has_ranks(stage: StagePlan) -> bool:
+    """Whether there is more than one rank to balance experts over."""
+    return any(_value(stage, name) not in (None, 1) for name in _OVER_EXPERTS)
+
+
+def _has_redundant_experts(value: Any) -> bool:
+    return isinstance(value, dict) and value.get("num_redundant_experts") not in (None, 0)
+
+
+def _is_limit(value: Any) -> bool:
+    return isinstance(value, int | float) and value > 0
+
+
+def _is(name: str, wanted: Any) -> Callable[[StagePlan], bool]:
+    return lambda stage: bool(_value(stage, name) == wanted)
+
+
+def _is_true(value: Any) -> bool:
+    return value is True
+
+
+def _holds_any(value: Any) -> bool:
+    return bool(value)
+
+
+_CONTEXT: Final = ("decode_context_parallel_size", "tensor_parallel_size", "prefill_context_parallel_size")
+_OVER_EXPERTS: Final = ("tensor_parallel_size", "prefill_context_parallel_size", "data_parallel_size")
+_REGISTRATION: Final = "dlo_host_registration_limit_gib"
 _BESIDE_HSDP: Final = ("tensor_parallel_size", "data_parallel_size", "pipeline_parallel_size")  # OC705 tells of those
 _ROWS: Final = "diffusion_kv_max_rows_per_request"
 _NEEDS: Final = (
@@ -134,8 +175,46 @@ _NEEDS: Final = (
         "llm",
         "decode_context_parallel_size",
         lambda value: type(value) is int and value > 1,
-        _shares_heads,
+        _divides_heads,
         "a `tensor_parallel_size` that it divides",
+    ),
+    _Need(
+        "llm",
+        "decode_context_parallel_size",
+        lambda value: type(value) is int and value > 1,
+        _spans_context,
+        "a `prefill_context_parallel_size` that is as large, alone or times `tensor_parallel_size`",
+    ),
+    # vLLM 0.30, ParallelConfig._validate_parallel_config and __post_init__ (vllm/config/parallel.py).
+    _Need("llm", "enable_eplb", _is_true, _is("enable_expert_parallel", True), "`enable_expert_parallel: true`"),
+    _Need("llm", "enable_eplb", _is_true, _has_ranks, "a `tensor_parallel_size` or `data_parallel_size` above 1"),
+    _Need("llm", "eplb_config", _has_redundant_experts, _is("enable_eplb", True), "`enable_eplb: true`"),
+    _Need("llm", "enable_elastic_ep", _is_true, _is("enable_eplb", True), "`enable_eplb: true`"),
+    # vLLM-Omni 0.30.0, vllm_omni/diffusion/data.py and config/omni_config.py.
+    _Need(
+        "diffusion",
+        _REGISTRATION,
+        _is_limit,
+        _is("enable_distributed_layerwise_offload", True),
+        "`enable_distributed_layerwise_offload: true`",
+    ),
+    _Need("diffusion", _REGISTRATION, _is_limit, _is("dlo_use_allgather", False), "`dlo_use_allgather: false`"),
+    _Need(
+        "diffusion",
+        _REGISTRATION,
+        _is_limit,
+        lambda stage: _value(stage, "host_weight_runtime_mode") not in (None, "disabled"),
+        "a `host_weight_runtime_mode` of preferred or required",
+    ),
+    *(
+        _Need(
+            "diffusion",
+            name,
+            _holds_any,
+            _is("diffusion_load_format", "diffusers"),
+            "`diffusion_load_format: diffusers`",
+        )
+        for name in ("diffusers_load_kwargs", "diffusers_call_kwargs")
     ),
 )
 

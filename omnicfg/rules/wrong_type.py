@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from omnicfg.diagnostics import Fix, Severity
 from omnicfg.fixes.edits import rewrite_value
+from omnicfg.forms import misread
 from omnicfg.keys import Block, blocks_of
 from omnicfg.near import near, slip_of
 from omnicfg.origins import is_flag
@@ -22,8 +23,9 @@ RULE = Rule(
     name="wrong-type",
     severity=Severity.ERROR,
     what=(
-        "A value of a kind that its setting does not take: text for a number, a list for a mapping, and so on. As a "
-        "warning, a word that is nearly one of vLLM's, where plugins may bring words of their own."
+        "A value of a kind that its setting does not take: text for a number, a list for a mapping, and so on; or one "
+        "that cannot be read, such as `0..3` for CPUs. As a warning, a word that is nearly one of vLLM's, where "
+        "plugins may bring words of their own."
     ),
     why=(
         "vLLM-Omni's flat path hands the value on unchecked, so it fails late or is taken for something else; its "
@@ -63,6 +65,7 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
             yield from _slip(key, node, wanted, block, subject)
             if wanted.admits(value):
                 yield from _items(key, node, wanted, block)
+                yield from _notation(str(key), node, block)
                 continue
             if is_misquoted(node, wanted) or (value is None and key not in _NULL_IS_WRONG):
                 continue
@@ -107,6 +110,23 @@ def _items(key: object, node: Node, wanted: ValueType, block: Block) -> Iterator
             block.stage_id,
             block.platform,
         )
+
+
+def _notation(key: str, node: Node, block: Block) -> Iterator[Finding]:
+    """What upstream cannot read of a value that is of the right kind."""
+    found = None if block.place == "env" else misread(key, plain(node))
+    if found is None:
+        return
+    is_item = isinstance(node, Sequence) and found.part is not None
+    marks = [item.mark for item in node.items if plain(item) == found.part] if isinstance(node, Sequence) else []
+    holds = "is empty" if found.part is None else f"holds {in_yaml(found.part)}"
+    yield Finding(
+        marks[-1] if is_item and marks else node.mark,
+        f"`{key}` in {block.what} {holds}; it has to be {found.wanted}",
+        None,
+        block.stage_id,
+        block.platform,
+    )
 
 
 def _named_items(node: Node) -> Iterator[tuple[str, Node]]:

@@ -97,3 +97,122 @@ def test_a_diffusion_stage_has_ranges_of_its_own(profile_file: WriteProfile) -> 
     assert [line for line, _, _ in told(profile_file(text), "OC105")] == [4]
     free = "    max_model_len: -2\n    default_sampling_params: {temperature: 5}\n"
     assert told(profile_file(text.partition("    parallel")[0] + free), "OC105") == []
+
+
+def _beside(settings: str, pipeline: str = "qwen3_tts") -> str:
+    return f"pipeline: {pipeline}\nasync_chunk: false\nstages:\n  - {{stage_id: 0, {settings}}}\n"
+
+
+BEYOND = {
+    # settings of a text stage → the first number that upstream refuses beside the other, and what it has to be
+    "data_parallel_rank: 2, data_parallel_size: 2": "is 2; it has to be below 2, which is `data_parallel_size`",
+    "data_parallel_rank: 1": "is 1; it has to be below 1: no `data_parallel_size` is set",
+    "data_parallel_size_local: 4, data_parallel_size: 2": "is 4; it has to be at most 2, which is `data_parallel_size`",
+    "node_rank: 2, nnodes: 2": "is 2; it has to be below 2, which is `nnodes`",
+    "long_prefill_token_threshold: 4097, max_model_len: 4096": (
+        "is 4097; it has to be at most 4096, which is `max_model_len`"
+    ),
+    "default_sampling_params: {min_tokens: 9, max_tokens: 8}": "is 9; it has to be at most 8, which is `max_tokens`",
+}
+
+
+@pytest.mark.parametrize(("settings", "message"), BEYOND.items())
+def test_a_number_beyond_another_one(profile_file: WriteProfile, settings: str, message: str) -> None:
+    (found,) = findings(profile_file(_beside(settings)), "OC105")
+    name = settings.removeprefix("default_sampling_params: {").partition(":")[0]
+    assert found.message == f"`{name}` of stage 0 {message}"
+    assert (found.line, found.column) == (4, 19 + settings.index(name) + len(name) + 2)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "data_parallel_rank: 1, data_parallel_size: 2",
+        "data_parallel_rank: 0",
+        "data_parallel_size_local: 2, data_parallel_size: 2",
+        "data_parallel_size_local: 0",
+        "node_rank: 3",
+        "node_rank: 1, nnodes: 2",
+        "long_prefill_token_threshold: 4096, max_model_len: 4096",
+        "long_prefill_token_threshold: 4096, max_model_len: -1",
+        "long_prefill_token_threshold: 4096",
+        "default_sampling_params: {min_tokens: 8, max_tokens: 8}",
+        "default_sampling_params: {min_tokens: 8}",
+    ],
+)
+def test_a_number_that_another_one_admits(profile_file: WriteProfile, settings: str) -> None:
+    assert told(profile_file(_beside(settings)), "OC105") == []
+
+
+def test_what_is_beyond_is_told_where_the_topmost_of_both_is_written(profile_file: WriteProfile) -> None:
+    base = profile_file(_beside("data_parallel_rank: 1, data_parallel_size: 2"), "base.yaml")
+    text = f"base_config: {base}\nstages:\n  - {{stage_id: 0, data_parallel_size: 1}}\n"
+    (found,) = findings(profile_file(text), "OC105")
+    assert (found.path.endswith("profile.yaml"), found.line) == (True, 3)
+    assert f"is 1 ({base}:4:" in found.message
+
+
+@pytest.mark.parametrize(
+    ("settings", "wanted"),
+    [
+        ("hsdp_shard_size: 0", "`hsdp_shard_size` has to be at least 1, or -1 for what the other sizes leave"),
+        ("hsdp_shard_size: 3, ulysses_degree: 4", "they have to cover the 4 ranks of the other sizes together"),
+        (
+            "hsdp_shard_size: 2, hsdp_replicate_size: 2, ring_degree: 2",
+            "they have to cover the 2 ranks of the other sizes together",
+        ),
+        (
+            "hsdp_replicate_size: 3, cfg_parallel_size: 2",
+            "`hsdp_replicate_size` has to divide the 2 ranks of the other sizes",
+        ),
+    ],
+)
+def test_hsdp_covers_what_the_stage_is_split_into(profile_file: WriteProfile, settings: str, wanted: str) -> None:
+    (found,) = findings(profile_file(_beside(f"use_hsdp: true, {settings}", "dreamzero")), "OC105")
+    assert found.message.endswith(f"; {wanted}")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "use_hsdp: true, hsdp_shard_size: 2, hsdp_replicate_size: 2, ulysses_degree: 4",
+        "use_hsdp: true, hsdp_shard_size: 8",
+        "use_hsdp: true, hsdp_replicate_size: 2, ulysses_degree: 4",
+        "use_hsdp: true, allgather_degree: 2",
+        "use_hsdp: false, hsdp_shard_size: 3, ulysses_degree: 4",
+    ],
+)
+def test_hsdp_that_fits(profile_file: WriteProfile, settings: str) -> None:
+    assert told(profile_file(_beside(settings, "dreamzero")), "OC105") == []
+
+
+@pytest.mark.parametrize("setting", ["dlo_host_registration_limit_gib: .inf", "max_cpu_loras: 0"])
+def test_numbers_of_diffusion_stages(profile_file: WriteProfile, setting: str) -> None:
+    assert [each[1] for each in told(profile_file(_beside(setting, "dreamzero")), "OC105")] == [
+        19 + setting.index(":") + 2
+    ]
+
+
+MANY = "numa_bind: true, distributed_executor_backend: mp, tensor_parallel_size: 2"
+
+
+@pytest.mark.parametrize("name", ["numa_bind_nodes: [0]", "numa_bind_cpus: ['0-3']"])
+def test_a_list_that_leaves_workers_without_an_entry(profile_file: WriteProfile, name: str) -> None:
+    (found,) = findings(profile_file(_beside(f"{name}, {MANY}, pipeline_parallel_size: 2")), "OC105")
+    key = name.partition(":")[0]
+    assert found.message == f"`{key}` of stage 0 lists 1 for 4 workers"
+    assert (found.line, found.column) == (4, 19 + len(key) + 2)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        f"numa_bind_nodes: [0, 0], numa_bind_cpus: ['0-3', '4-7'], {MANY}",
+        f"numa_bind_nodes: [0, 0, 1], {MANY}",
+        f"numa_bind_nodes: [0], {MANY}".replace("mp", "ray"),
+        f"numa_bind_nodes: [0], {MANY}, nnodes: 2",
+        "numa_bind_nodes: [0], numa_bind: true, distributed_executor_backend: mp",
+    ],
+)
+def test_lists_for_all_workers_that_are_bound(profile_file: WriteProfile, settings: str) -> None:
+    assert told(profile_file(_beside(settings)), "OC105") == []

@@ -395,3 +395,56 @@ def test_a_stage_of_true_is_told_as_it_was_written(profile_file: WriteProfile) -
     text = "pipeline: qwen3_tts\nasync_chunk: false\nstages:\n  - stage_id: true\n"
     message = "`stage_id` in stage true is the bool `true`; it has to be a whole number"
     assert told(profile_file(text), "OC102") == [(4, 15, message)]
+
+
+UNREADABLE = {
+    # a setting of a text or diffusion stage → what of it cannot be read, and what it has to be
+    "numa_bind_cpus: ['0-3', 0..3]": "holds '0..3'; it has to be the CPUs of each process as numactl lists them",
+    "numa_bind_cpus: ['7-4']": "holds '7-4'; it has to be the CPUs",
+    "numa_bind_cpus: ['']": "holds ''; it has to be the CPUs",
+    "numa_bind_cpus: []": "is empty; it has to be the CPUs",
+    "numa_bind_nodes: [0, -1]": "holds -1; it has to be the number of a NUMA node for each process, from 0",
+    "numa_bind_nodes: []": "is empty; it has to be the number of a NUMA node",
+    "compilation_config: {custom_ops: [none, rms_norm]}": "holds 'rms_norm'; it has to be `all`, `none`, `+NAME` or",
+    "compilation_config: {custom_ops: [all, '+a', none]}": "holds 'none'; it has to be left out beside `all`",
+    "compilation_config: {custom_ops: ['+a', '-a']}": "holds '-a'; it has to be left out beside `+a`",
+    "diffusion_kv_cache_skip_steps: '0-9,x'": "holds 'x'; it has to be numbers from 0 and spans of them",
+    "diffusion_kv_cache_skip_steps: 9-0": "holds '9-0'; it has to be numbers from 0",
+    "diffusion_kv_cache_skip_layers: '-3'": "holds '-3'; it has to be numbers from 0",
+    "diffusion_kv_cache_skip_layers: [1, -3]": "holds -3; it has to be numbers from 0",
+    "diffusion_kv_cache_skip_layers: [1, 2-3]": "holds '2-3'; it has to be numbers from 0",
+}
+
+
+def _of_either_kind(setting: str) -> str:
+    pipeline = "dreamzero" if setting.startswith("diffusion") else "qwen3_tts"
+    return f"pipeline: {pipeline}\nasync_chunk: false\nstages:\n  - {{stage_id: 0, {setting}}}\n"
+
+
+@pytest.mark.parametrize(("setting", "message"), UNREADABLE.items())
+def test_what_cannot_be_read_of_a_value_of_the_right_kind(
+    profile_file: WriteProfile, setting: str, message: str
+) -> None:
+    (found,) = findings(profile_file(_of_either_kind(setting)), "OC102")
+    name = setting.removeprefix("compilation_config: {").partition(":")[0]
+    assert found.message.startswith(f"`{name}` in ")
+    assert f" stage 0 {message}" in found.message
+    part = message.partition("; ")[0].removeprefix("holds ")
+    assert part == "is empty" or found.column > 19 + setting.index(name) + len(name)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "numa_bind: true, numa_bind_cpus: ['0-3', '0,2,4-7', '5-5', '9']",
+        "numa_bind: true, numa_bind_nodes: [0, 1, 1]",
+        "compilation_config: {custom_ops: [none, '+rms_norm', '-silu_and_mul']}",
+        "compilation_config: {custom_ops: []}",
+        "diffusion_kv_cache_skip_steps: ' 0-9, 20,25-30,'",
+        "diffusion_kv_cache_skip_steps: ''",
+        "diffusion_kv_cache_skip_layers: [0, 3, 3]",
+        "env: {numa_bind_cpus: x}",
+    ],
+)
+def test_notations_that_can_be_read(profile_file: WriteProfile, setting: str) -> None:
+    assert findings(profile_file(_of_either_kind(setting)), "OC102") == []
