@@ -144,6 +144,7 @@ def test_the_rules() -> None:
         "OC707": "generation-prefix-cache",
         "OC708": "recurrent-prefix-cache",
         "OC709": "missing-partner",
+        "OC710": "rival-settings",
         "OC801": "side-effect",
         "OC901": "malformed-suppression",
         "OC902": "unexplained-suppression",
