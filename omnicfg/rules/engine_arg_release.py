@@ -34,7 +34,7 @@ RULE = Rule(
     ),
     engine="bundled",
     bad="""\
-pipeline: qwen3_tts
+pipeline: qwen3_omni_moe_thinker_only
 async_chunk: false
 stages:
   - stage_id: 0
@@ -42,7 +42,7 @@ stages:
     disable_cascade_attn: true
 """,
     good="""\
-pipeline: qwen3_tts
+pipeline: qwen3_omni_moe_thinker_only
 async_chunk: false
 stages:
   - stage_id: 0

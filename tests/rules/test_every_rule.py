@@ -130,6 +130,7 @@ def test_the_rules() -> None:
         "OC502": "mode-capability",
         "OC503": "payload-rows",
         "OC504": "remote-connector",
+        "OC505": "unserved-pipeline",
         "OC601": "device-memory",
         "OC602": "device-count",
         "OC603": "batch-size",

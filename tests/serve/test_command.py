@@ -141,13 +141,19 @@ def test_a_model_directory_tells_which_hidden_states_are_kept(
         (["tiny-omni", "--platform", "all"], "unknown platform `all`"),
         (["tiny-omni", "--port", "70000"], "`--port` is 70000"),
         (["no-such-profile"], "no profile `no-such-profile`"),
-        (["qwen3_tts", "--model", "a/b"], "does not answer in text"),
         (["tiny-omni", "--engine", "vllm-omni"], "vLLM-Omni has no pipeline tiny_omni"),
     ],
 )
 def test_what_cannot_be_served_is_trouble(words: list[str], message: str) -> None:
     with pytest.raises(OmnicfgError, match=message):
         run(["serve", *words])
+
+
+def test_a_pipeline_that_speaks_first_is_left_to_vllm_omni(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["serve", "qwen3_tts", "--model", "a/b"]) == 1
+    said = "".join(capsys.readouterr())
+    assert said.count("does not answer in text") == 1
+    assert "(`--engine vllm-omni`)" in said
 
 
 @pytest.mark.parametrize("option", ["--api-key", "--host", "--model"])

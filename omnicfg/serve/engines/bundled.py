@@ -19,6 +19,7 @@ from omnicfg.engine.sounds import VARIABLE as SOUNDS
 from omnicfg.engine.spec import data_parallel_size, row_shards, rows_engine_args, shard_path, socket_path
 from omnicfg.engine.stop_signals import VARIABLE as STOP_SIGNALS
 from omnicfg.engine.transport import SOCKET_PATH_LIMIT
+from omnicfg.first_stage import first_stage_refusals
 from omnicfg.payload import rows_of, rows_record, rows_refusals
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.resources.placement import devices_per_replica, named_devices
@@ -60,18 +61,10 @@ _HONOURED: Final = frozenset({*_SUBDIRECTORIES, "async_chunk", "session_mode", "
 def refusals(request: Request) -> Iterator[Diagnostic]:
     """A first stage that makes no text, or whose checkpoint only vLLM-Omni can find."""
     stage = _first(request)
-    if not _answers_in_text(stage):
-        yield problem(
-            f"stage 0 ({stage.model_stage}) of pipeline {request.plan.pipeline} does not answer in text",
-            "The bundled engine serves first stages that do; for others: `--engine vllm-omni`.",
-        )
+    for why in first_stage_refusals(request.plan):
+        yield problem(why, "Use `--engine vllm-omni`.")
     if effective_session_mode(request.plan) == "duplex":
         yield problem("the bundled engine serves turns, not duplex sessions", "Use `--engine vllm-omni`.")
-    if stage.arg("model_path_resolver"):
-        yield problem(
-            f"pipeline {request.plan.pipeline} finds its checkpoint by code of vLLM-Omni",
-            "Use `--engine vllm-omni`.",
-        )
     for part in dict.fromkeys(stage.arg(name) for name in _SUBDIRECTORIES):  # the model's and the tokenizer's, or one
         if part and not (Path(request.model) / part).is_dir():
             yield problem(
@@ -256,11 +249,6 @@ def started(request: Request) -> tuple[StagePlan, ...]:
     """The stages that are started here: all of a plan whose speech is served, else the first one."""
     with_speech_stages = speaks(request.plan) and not request.headless and silent_reason(request) is None
     return tuple(request.plan.stages) if with_speech_stages else (_first(request),)
-
-
-def _answers_in_text(stage: StagePlan) -> bool:
-    final_output, kind = stage.tree.value("final_output"), stage.tree.value("final_output_type")
-    return stage.worker_type == "ar" and bool(final_output) and kind == "text"
 
 
 def _where(request: Request) -> list[str]:
