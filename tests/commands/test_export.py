@@ -99,7 +99,7 @@ def test_its_own_file_and_an_empty_one_are(run: Run, tmp_path: Path) -> None:
         (["qwen3_tts", "--to", "k8s", *MODEL, "--platform", "npu"], "no image for npu"),
         (["qwen3_tts", "--to", "k8s", *MODEL, "--platform", "all"], "unknown platform `all`"),
         (["qwen3_tts", "--to", "k8s", *MODEL, "--port", "0"], "`--port` is 0"),
-        (["qwen3_tts", "--to", "k8s", *MODEL, "--engine", "bundled"], "no image of omnicfg is published"),
+        (["qwen3_omni_moe", "--to", "k8s", *MODEL, "--engine", "bundled"], "no image of omnicfg is published"),
         (
             [
                 "qwen3_tts",

@@ -267,7 +267,8 @@ def test_one_of_a_profile_that_does_not_compile_everywhere(profile_file: WritePr
 
 
 def test_one_for_another_engine(profile_file: WriteProfile) -> None:
-    profile = profile_file(TTS + f"# omnicfg: ignore-file[OC503] {WHY}\n")
+    served = "pipeline: qwen3_omni_moe_thinker_only\nstages: [{stage_id: 0, enable_prefix_caching: false}]\n"
+    profile = profile_file(f"{served}# omnicfg: ignore-file[OC503] {WHY}\n")
     assert codes(profile) == codes(profile, engine="bundled") == []
 
 

@@ -42,7 +42,8 @@ def test_for_the_release_that_has_given_it_up_it_is_an_unknown_key(profile_file:
 
 
 def test_a_choice_that_a_later_release_gives_up(profile_file: WriteProfile) -> None:
-    text = HEAD + "  - {stage_id: 0, enable_prefix_caching: false, speculative_config: {method: medusa}}\n"
+    head = HEAD.replace("qwen3_tts", "qwen3_omni_moe_thinker_only")
+    text = head + "  - {stage_id: 0, enable_prefix_caching: false, speculative_config: {method: medusa}}\n"
     (found,) = findings(profile_file(text), "OC706", engine="bundled")
     assert (found.severity, found.line, found.column) == (Severity.NOTE, 4, 70)
     assert found.message.startswith(
