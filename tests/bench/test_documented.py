@@ -78,7 +78,7 @@ def test_text_beside_what_is_published(heading: str, model: str, folder: str, ro
 def test_text_beside_plain_vllm_with_its_cache_on() -> None:
     known = measured("bench_qwen3_plain_h200")
     shown = table(
-        "text.md", "For two loads only one server", "  | load | hits | requests/s, plain vLLM with its cache on | on |"
+        "text.md", "Two loads had no room beside", "  | load | hits | requests/s, plain vLLM with its cache on | on |"
     )
     rows = []
     for name in ("P16384_h94_c64", "MP32_c64"):
