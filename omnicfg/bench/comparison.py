@@ -69,7 +69,7 @@ def read_report(name: str, known: str = "") -> Report:
 
     ``known`` says what else could have been named, where there is something.
     """
-    path = Path(name) / "report.json" if Path(name).is_dir() else Path(name)
+    path = _path(Path(name))
     try:
         with path.open("rb") as stream:
             content = stream.read(MAX_BYTES + 1)
@@ -84,6 +84,15 @@ def read_report(name: str, known: str = "") -> Report:
     if problem := _wrong(document):
         raise UsageError(f"`{path}` is not what `omnicfg bench` writes: {problem}", "Measure again, or mend it.")
     return document
+
+
+def is_report(given: Path) -> bool:
+    """Whether a file is named, or a folder with a report."""
+    return _path(given).is_file()
+
+
+def _path(given: Path) -> Path:
+    return given / "report.json" if given.is_dir() else given
 
 
 def _wrong(document: Mapping[str, Any]) -> str | None:

@@ -134,8 +134,9 @@ def chosen(loads: Sequence[Load], names: Sequence[str]) -> tuple[Load, ...]:
     measured = {load.name: load for load in loads if load.name != WARM}
     for name in names:
         if name not in measured:
+            is_file = name.endswith(".csv")
             hint = did_you_mean(name, measured) or f"Loads: {', '.join(measured)}."
-            raise UsageError(f"no load `{name}`", hint)
+            raise UsageError(f"no load `{name}`", "`--loads-file` takes a file." if is_file else hint)
     return tuple(load for name, load in measured.items() if not names or name in names)
 
 

@@ -51,12 +51,12 @@ class Store:
         path = folder / _SETUP
         make_directory(folder)
         with _alone(folder):
-            if not path.is_file() and not _is_new(folder):
+            if not cls.is_in(folder) and not _is_new(folder):
                 raise UsageError(f"`{folder}` holds something else", "Name a new folder with `--out`.")
             for name in (_MEASURED, "logs", "scratch"):
                 make_directory(folder / name)
             use = _Use(folder / _MEASURED)
-            before = _read_setup(path) if path.is_file() else setup
+            before = _read_setup(path) if cls.is_in(folder) else setup
             if use.is_only_one:
                 before = _with_unmeasured_as(before, setup, cls(folder, before).measurements())
             merged = _merged(before, setup, folder)
@@ -68,10 +68,14 @@ class Store:
     @classmethod
     def of(cls, folder: Path) -> Self:
         """The store that a folder holds. Raises :class:`UsageError` where it holds none."""
-        path = folder / _SETUP
-        if not path.is_file():
+        if not cls.is_in(folder):
             raise UsageError(f"`{folder}` holds no measurements", _OTHER)
-        return cls(folder, _read_setup(path, _OTHER))
+        return cls(folder, _read_setup(folder / _SETUP, _OTHER))
+
+    @classmethod
+    def is_in(cls, folder: Path) -> bool:
+        """Whether a folder holds one."""
+        return (folder / _SETUP).is_file()
 
     @property
     def setup(self) -> dict[str, Any]:
@@ -121,6 +125,13 @@ class Store:
 
     def _path(self, round_: int, arm: str, load: str) -> Path:
         return self.folder / _MEASURED / f"{round_}-{arm}-{load}.json"
+
+
+def refuse_inside(folder: Path) -> None:
+    """Raises :class:`UsageError` for the folder in which a store has its measurements: whatever is there is read."""
+    whole = folder.resolve()
+    if whole.name == _MEASURED and Store.is_in(whole.parent):
+        raise UsageError(f"`{folder}` is where measurements are kept, one a file", _ELSEWHERE)
 
 
 def _made(path: Path) -> bool:

@@ -60,18 +60,19 @@ def read_table(
 ) -> Iterator[Row]:
     """The rows below the header, each a mapping from column to :class:`Cell`; an empty cell is left out.
 
-    One line is one row, and one without values is none, as spreadsheets write them; ``of`` says what the rows are, and
-    there may be ``rows`` of them. Raises :class:`OmnicfgError` with the place of what is wrong.
+    One line is one row; those without values, as spreadsheets write them, and those that begin with ``#`` are none.
+    ``of`` says what the rows are, and there may be ``rows`` of them. Raises :class:`OmnicfgError` with the place of
+    what is wrong.
     """
-    lines = _lines(path, of, rows)
-    if not lines:
-        raise OmnicfgError([Cell("", str(path), 1, 1).error("the file is empty", "Its first line names the columns.")])
-    header = _cells(lines[0], str(path), 1)
+    lines = ((number, line) for number, line in enumerate(_lines(path, of, rows), 1) if _says_something(line))
+    number, line = next(lines, (1, ""))
+    if not line:
+        empty = Cell("", str(path), number, 1)
+        raise OmnicfgError([empty.error("there is no table in the file", "Its first line names the columns.")])
+    header = _cells(line, str(path), number)
     names = [cell.text for cell in header]
     _check_header(header, list(required), list(optional), of)
-    for number, line in enumerate(lines[1:], 2):
-        if not line.strip() or line.startswith("#"):
-            continue
+    for number, line in lines:
         cells = _cells(line, str(path), number)
         if len(cells) != len(names):
             problem = f"{len(cells)} values in a table of {len(names)} columns"
@@ -111,6 +112,10 @@ def _lines(path: Path, of: str, rows: int) -> list[str]:
     if len(content) > most or len(lines) > rows:
         raise UsageError(f"`{path}` is too large for a table of {of}", f"At most {rows} lines, {most} bytes.")
     return lines
+
+
+def _says_something(line: str) -> bool:
+    return bool(line.strip(", \t")) and not line.startswith("#")
 
 
 def _cells(line: str, path: str, number: int) -> list[Cell]:

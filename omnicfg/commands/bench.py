@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from omnicfg.bench.loads import Load
     from omnicfg.bench.prompts import Vocabulary
     from omnicfg.bench.setting import Subject
+    from omnicfg.bench.store import Store
 
 HELP = "Measure a prefix cache, see whether it changes answers, compare reports, or simulate replicas."
 
@@ -97,7 +98,7 @@ OUT = Annotated[
         "--out",
         metavar="DIR",
         help="Where measurements are kept, else `bench`; what is there is not measured again. "
-        "report: where it goes, else to its measurements.",
+        "report: where it goes, else to its measurements, if they are there.",
     ),
 ]
 SECONDS = Annotated[
@@ -232,11 +233,12 @@ def run(
     from omnicfg.bench.loads import chosen, shipped, warm_up
     from omnicfg.bench.progress import Progress
     from omnicfg.bench.prompts import Vocabulary
-    from omnicfg.bench.store import Store
+    from omnicfg.bench.store import Store, refuse_inside
 
     profile = _one_profile(action, things)
     platform, engine, driver = platform or "cuda", engine or "bundled", driver or "own"
     out = out or Path("bench")
+    refuse_inside(out)
     own = _own_table(quick, loads_file)
     subjects = _subjects(profile, _arms(arms, url), platform, overlays, settings, pipeline, model, engine, url)
     if subjects is None:
@@ -308,27 +310,39 @@ def _compare(names: list[str], format: str) -> int:
     return 0
 
 
-def _report(folders: list[str], out: Path | None, format: str) -> int:
-    """Makes the report of measurements anew, from another machine's too."""
-    if len(folders) != 1:
+def _report(names: list[str], out: Path | None, format: str) -> int:
+    """Makes the report of measurements anew, from another machine's too. One without its measurements is shown."""
+    if len(names) != 1:
         raise UsageError("`omnicfg bench report` takes one folder", "The one that `bench prefix-cache --out` wrote.")
-    from omnicfg.bench.comparison import require_measured
-    from omnicfg.bench.report import report_of
-    from omnicfg.bench.store import Store
+    from omnicfg.bench.comparison import is_report, read_report, require_measured
+    from omnicfg.bench.store import Store, refuse_inside
     from omnicfg.bench.written import show, write
 
-    require_measured(folders[0])
-    store = Store.of(Path(folders[0]))
+    [name], folder = names, Path(names[0])
+    require_measured(name)
+    if out is not None:
+        refuse_inside(out)
+    if is_report(folder) and not Store.is_in(folder):
+        report, place = read_report(name), out
+    else:
+        report, place = _made_anew(Store.of(folder)), out or folder
+    if place is not None:
+        write(place, report)
+    show(report, format)
+    return 0
+
+
+def _made_anew(store: Store) -> Mapping[str, Any]:
+    """The report of what is measured. Raises :class:`UsageError` where that is nothing."""
+    from omnicfg.bench.report import report_of
+
     measured = store.measurements()
     if not measured:
         raise UsageError(
             f"`{store.folder}` holds no measurement yet",
             "`omnicfg bench prefix-cache` with the same `--out` goes on there.",
         )
-    report = report_of(store.setup, measured)
-    write(out or store.folder, report)
-    show(report, format)
-    return 0
+    return report_of(store.setup, measured)
 
 
 def _trace(

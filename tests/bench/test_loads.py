@@ -59,7 +59,7 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
 def test_a_line_without_values_is_no_load(tmp_path: Path, blank: str) -> None:
     """Spreadsheets write empty rows as commas."""
     path = tmp_path / "loads.csv"
-    path.write_text(f"{HEADER}\n{blank}\na,0,5,5,1,1,0\n{blank}\n")
+    path.write_text(f"{blank}\n{HEADER}\n{blank}\na,0,5,5,1,1,0\n{blank}\n")
     assert [load.name for load in read_loads(path)] == ["a"]
 
 
@@ -181,6 +181,21 @@ def test_loads_are_chosen_by_name() -> None:
     with pytest.raises(UsageError) as caught:
         chosen(quick(), ["P256_h0_c8"])
     assert caught.value.diagnostics[0].help == "Did you mean `P256_h0_c4`?"
+    with pytest.raises(UsageError) as caught:
+        chosen(quick(), ["loads.csv"])
+    assert caught.value.diagnostics[0].help == "`--loads-file` takes a file."
+
+
+@pytest.mark.parametrize("content", ["", "\n \n", "# to come\n,,\n"])
+def test_a_file_without_a_table(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "loads.csv"
+    path.write_text(content)
+    assert problems(path) == [(1, 1, "there is no table in the file")]
+
+
+def test_a_row_of_empty_quotes_is_none(tmp_path: Path) -> None:
+    [load] = read_loads(table(tmp_path, '"","","","","","",""', "A,10,20,5,2,8,1"))
+    assert load.name == "A"
 
 
 def test_a_table_without_a_warm_up_warms_up_with_its_first_load(tmp_path: Path) -> None:

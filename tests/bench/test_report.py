@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import json
 import re
+from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -394,6 +395,40 @@ def test_a_report_goes_where_it_is_wanted_with_its_pictures(tmp_path: Path) -> N
     shown = re.findall(r"!\[(\w+)\]\((.+)\)", page)
     assert [name for name, _ in shown] == ["ratio", "concurrency", "memory"]
     assert all((tmp_path / "docs/h200" / path).is_file() for _, path in shown)
+
+
+def test_a_report_without_its_measurements_is_shown_or_goes_where_it_is_wanted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Such as one that is committed."""
+    given = tmp_path / "given"
+    given.mkdir()
+    (given / "report.json").write_text(json.dumps(REPORT))
+    for name in (given, given / "report.json"):
+        capsys.readouterr()
+        assert run(["bench", "report", str(name), "--format", "markdown"]) == 0
+        shown = capsys.readouterr().out
+        assert shown.startswith("# ")
+        assert [path.name for path in given.iterdir()] == ["report.json"]
+        assert run(["bench", "report", str(name), "--out", str(tmp_path / "page"), "--format", "markdown"]) == 0
+        assert (tmp_path / "page/report.md").read_text().startswith(shown)
+        assert json.loads((tmp_path / "page/report.json").read_text()) == REPORT
+
+
+@pytest.mark.parametrize(
+    "words", [["report", "out"], ["prefix-cache", "tiny-omni", "--quick"], ["equality", "tiny-omni", "--quick"]]
+)
+def test_nothing_goes_between_the_measurements(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: Sequence[str]
+) -> None:
+    """All files there are read as measurements."""
+    monkeypatch.chdir(tmp_path)
+    store = Store.joined(tmp_path / "out", SETUP)
+    for one in MEASURED:
+        store.keep(one)
+    with pytest.raises(UsageError, match="where measurements are kept"):
+        run(["bench", *words, "--out", "out/measurements"])
+    assert len(store.measurements()) == len(MEASURED)
 
 
 @pytest.mark.parametrize("setup", [None, "{}", "[]", "{"])
