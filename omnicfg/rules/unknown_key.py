@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 
-from omnicfg.catalog.upstream import deploy_schema
+from omnicfg.catalog.upstream import VLLM_OMNI, deploy_schema
 from omnicfg.catalog.vllm_args import (
     config_args,
     config_class,
@@ -69,6 +69,7 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
                     continue
                 elsewhere = _elsewhere(str(key), block.place, subject.stage_kind(block.stage_id))
                 elsewhere = elsewhere or _inside(str(key), block, subject.vllm_version)
+                elsewhere = elsewhere or _left_to_vllm(str(key), block, subject)
                 yield Finding(
                     block.node.key_mark(key),
                     f"unknown key `{key}` in {block.what}",
@@ -160,6 +161,15 @@ def _inside(key: str, block: Block, version: str) -> str | None:
     owners = [name for name, config in configs if name in block.known and key in config_class(config, version).types]
     owners += ["default_sampling_params"] if key in deploy_schema().sampling_params else []
     return f"`{key}` is a setting of `{'` and of `'.join(sorted(owners))}`: put it there." if owners else None
+
+
+def _left_to_vllm(key: str, block: Block, subject: Subject) -> str | None:
+    """That an engine arg of vLLM's, rightly spelt, is none that vLLM-Omni hands on."""
+    if block.place != "stage" or key not in known_engine_args(subject.vllm_version) | known_engine_args():
+        return None
+    is_served = subject.stage_kind(block.stage_id) != "diffusion" and key in known_engine_args()
+    otherwise = "; `--engine bundled` takes it" if is_served else ""
+    return f"vLLM has `{key}`, but stages of vLLM-Omni {VLLM_OMNI} refuse it at start. Remove it{otherwise}."
 
 
 _MOST = 200  # unknown keys of a file for which it is found out what was meant; with more it is no profile at all

@@ -154,6 +154,16 @@ def test_the_bundled_engine_takes_the_args_of_its_newer_vllm(profile_file: Write
     assert findings(profile, "OC101", engine="bundled") == []
 
 
+@pytest.mark.parametrize("key", ["enable_lora", "kv_events_config", "data_parallel_start_rank", "jit_monitor_mode"])
+@pytest.mark.parametrize("place", PLACES)
+def test_an_engine_arg_that_only_vllm_has_is_no_typo(profile_file: WriteProfile, place: str, key: str) -> None:
+    (found,) = (one for one in set_at(place, profile_file, key, "null") if one.code == "OC101")
+    assert found.help == (
+        f"vLLM has `{key}`, but stages of vLLM-Omni 0.30.0 refuse it at start. Remove it; `--engine bundled` takes it."
+    )
+    assert found.fix is None
+
+
 @pytest.mark.parametrize("place", PLACES)
 def test_a_misspelt_sampling_parameter_in_every_place_once(profile_file: WriteProfile, place: str) -> None:
     found = set_at(place, profile_file, "default_sampling_params", "{temprature: 1}")
