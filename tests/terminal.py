@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -46,7 +47,7 @@ def at_terminal(
         cwd=folder,
         env={**os.environ, "TERM": "xterm", "PYTHONPATH": str(ROOT), **(environment or {})},
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509  # so that Ctrl-C reaches it
+        preexec_fn=_as_in_a_terminal,  # noqa: PLW1509
     )
     os.close(terminal)
     try:
@@ -55,6 +56,12 @@ def at_terminal(
     finally:
         process.kill()
         os.close(screen)
+
+
+def _as_in_a_terminal() -> None:
+    """Ctrl-C reaches it, also where the tests themselves run in the background, which ignores it."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _talk(screen: int, typed: list[str]) -> str:
