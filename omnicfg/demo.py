@@ -8,6 +8,7 @@ afterwards, no process is left.
 
 from __future__ import annotations
 
+import argparse
 import base64
 import os
 import re
@@ -19,6 +20,7 @@ import threading
 import time
 import urllib.request
 import wave
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -39,8 +41,10 @@ _START_S: Final = 600.0
 _STOP_S: Final = 60.0
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the demo; the exit status."""
+    about = "Compiles, checks and serves the embedded default on this machine's CPU: a prefix-cache hit, and speech."
+    argparse.ArgumentParser(prog="python -m omnicfg.demo", description=about).parse_args(arguments)
     heading("A profile of the shipped library, compiled for one platform: every value knows where it comes from")
     omnicfg("explain", REAL_PROFILE, "stages.0.enable_prefix_caching", "--platform", "npu")
     omnicfg("validate", REAL_PROFILE, "--platform", "npu")

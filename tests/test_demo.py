@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omnicfg.demo import counter, verdict
+from omnicfg.demo import counter, main, verdict
 
 METRICS = """\
 # TYPE vllm:prefix_cache_hits_total counter
@@ -50,3 +50,10 @@ def test_anything_else_is_a_failure_that_says_why(
 ) -> None:
     assert verdict(cached, hits, speech_s, status, leftovers) == 1
     assert reason in capsys.readouterr().out
+
+
+def test_help_starts_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("usage: python -m omnicfg.demo")

@@ -359,7 +359,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description="Compare the engine's payload rows with transformers.")
+    parser = argparse.ArgumentParser(
+        prog="python -m omnicfg.engine.verify", description="Compare the engine's payload rows with transformers."
+    )
     parser.add_argument("model", type=Path)
     parser.add_argument("--layers", type=json.loads, default=[2], help="the residual streams to keep, as JSON")
     parser.add_argument("--engine-args", type=json.loads, default={}, help="as JSON")

@@ -36,13 +36,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Installs (or repairs) and says what was done; exit status 0, or pip's where pip failed."""
     parser = argparse.ArgumentParser(
         prog="python -m omnicfg.serve.install_cpu",
-        usage="%(prog)s [--repair] [PIP OPTION...]",
+        usage="%(prog)s [-h] [--repair | PIP OPTION...]",
         description=f"Install {', '.join(cpu_requirements())} and a torch that fits, in this environment.",
         epilog="Other options are handed to `pip install`, such as --quiet or -c constraints.txt.",
         allow_abbrev=False,
     )
     parser.add_argument("--repair", action="store_true", help="only remove what cannot be imported beside torch")
     options, handed = parser.parse_known_args(arguments)
+    if options.repair and handed:
+        parser.error(f"--repair installs nothing: leave out {' '.join(handed)}")
     if not options.repair:
         status = install(handed)
         if status:

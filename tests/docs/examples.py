@@ -26,6 +26,7 @@ and ``--has=checkout`` run those that need it, too.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import doctest
 import os
@@ -299,12 +300,16 @@ def doctest_failures(page: str, name: str, work: Workspace) -> list[str]:
 
 def main() -> None:
     """Renew the pages named on the command line."""
-    has = next((word.removeprefix("--has=") for word in sys.argv[1:] if word.startswith("--has=")), None)
-    for name in (word for word in sys.argv[1:] if not word.startswith("--has=")):
-        path = Path(name)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.docs.examples", description="Writes what the commands of pages print now into the pages."
+    )
+    parser.add_argument("pages", metavar="PAGE", nargs="+", type=Path, help="a Markdown file")
+    parser.add_argument("--has", choices=("vllm", "checkout"), help="also run the examples that need it")
+    options = parser.parse_args()
+    for path in options.pages:
         page = path.read_text(encoding="utf-8")
-        with workspace(checkout=has == "checkout") as work:
-            new = renewed(page, work, has)
+        with workspace(checkout=options.has == "checkout") as work:
+            new = renewed(page, work, options.has)
         if new != page:
             path.write_text(new, encoding="utf-8")
             sys.stdout.write(f"{path}\n")

@@ -71,6 +71,21 @@ def test_asked_for_help_it_installs_nothing(pip: Pip, capsys: pytest.CaptureFixt
     assert "handed to `pip install`" in said
 
 
+@pytest.mark.parametrize("words", [["-cconstraints.txt", "--no-compile"], ["--rep", "one", "-q", "two"]])
+def test_everything_else_is_pips_in_its_order(words: list[str], pip: Pip) -> None:
+    calls = pip()
+    assert install_cpu.main(words) == 0
+    assert [one[1 : 1 + len(words)] for one in calls] == [tuple(words)] * 2
+
+
+def test_a_repair_takes_no_options_of_pips(pip: Pip, capsys: pytest.CaptureFixture[str]) -> None:
+    calls = pip()
+    with pytest.raises(SystemExit) as ended:
+        install_cpu.main(["--repair", "--quiet"])
+    assert (ended.value.code, calls) == (2, [])
+    assert "--repair installs nothing: leave out --quiet" in capsys.readouterr().err
+
+
 def test_companions_that_cannot_be_imported_are_removed(
     pip: Pip, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
