@@ -69,7 +69,7 @@ class Store:
     def of(cls, folder: Path) -> Self:
         """The store that a folder holds. Raises :class:`UsageError` where it holds none."""
         if not cls.is_in(folder):
-            raise UsageError(f"`{folder}` holds no measurements", _OTHER)
+            raise _no_store(folder)
         return cls(folder, _read_setup(folder / _SETUP, _OTHER))
 
     @classmethod
@@ -132,6 +132,16 @@ def refuse_inside(folder: Path) -> None:
     whole = folder.resolve()
     if whole.name == _MEASURED and Store.is_in(whole.parent):
         raise UsageError(f"`{folder}` is where measurements are kept, one a file", _ELSEWHERE)
+
+
+def _no_store(folder: Path) -> UsageError:
+    """What there is instead of one."""
+    if not folder.exists():
+        return UsageError(f"`{folder}` is not there", _OTHER)
+    if (folder / _MEASURED).is_dir():
+        problem = f"`{folder}` holds measurements without their {_SETUP}, which says what they are of"
+        return UsageError(problem, "Bring the whole folder that `bench prefix-cache --out` wrote.")
+    return UsageError(f"`{folder}` holds no measurements", _OTHER)
 
 
 def _made(path: Path) -> bool:

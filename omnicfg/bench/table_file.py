@@ -142,6 +142,8 @@ def _check_header(header: list[Cell], required: list[str], optional: list[str], 
     known = [*required, *optional]
     problems = [
         cell.error(f"there is no column `{cell.shown}` in a table of {of}", did_you_mean(cell.shown, known))
+        if cell.text
+        else cell.error("a column has no name", f"A table of {of} has {', '.join(known)}.")
         for cell in header
         if cell.text not in known
     ]
@@ -149,7 +151,7 @@ def _check_header(header: list[Cell], required: list[str], optional: list[str], 
     problems += [
         cell.error(f"column `{cell.shown}` is there twice")
         for index, cell in enumerate(header)
-        if cell.text in names[:index]
+        if cell.text and cell.text in names[:index]
     ]
     missing = [name for name in required if name not in names]
     if missing:

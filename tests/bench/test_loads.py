@@ -124,6 +124,15 @@ def test_a_column_that_is_misspelt_missing_or_there_twice(tmp_path: Path) -> Non
     ]
 
 
+def test_columns_without_a_name_are_told_as_that(tmp_path: Path) -> None:
+    """Spreadsheets write them behind the last one that is used."""
+    end = len(HEADER)
+    assert problems(table(tmp_path, "A,0,20,5,2,8,1,,", header=f"{HEADER},,")) == [
+        (1, end + 2, "a column has no name"),
+        (1, end + 3, "a column has no name"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("one", "other", "alike"),
     [

@@ -431,6 +431,22 @@ def test_nothing_goes_between_the_measurements(
     assert len(store.measurements()) == len(MEASURED)
 
 
+@pytest.mark.parametrize(
+    ("holds", "message"),
+    [
+        (None, "is not there"),
+        ("out/measurements/1-off-COLD.json", "holds measurements without their setup.json"),
+        ("out/else", "holds no measurements"),
+    ],
+)
+def test_what_there_is_instead_of_measurements_is_told(tmp_path: Path, holds: str | None, message: str) -> None:
+    if holds is not None:
+        (tmp_path / holds).parent.mkdir(parents=True)
+        (tmp_path / holds).touch()
+    with pytest.raises(UsageError, match=f"out` {message}"):
+        run(["bench", "report", str(tmp_path / "out")])
+
+
 @pytest.mark.parametrize("setup", [None, "{}", "[]", "{"])
 def test_a_folder_without_measurements_has_no_report(tmp_path: Path, setup: str | None) -> None:
     if setup is not None:
