@@ -91,17 +91,19 @@ def simulate(
     from omnicfg.bench.simulation.figures import figures
     from omnicfg.bench.simulation.study import study
     from omnicfg.bench.simulation.trace import read_trace
+    from omnicfg.report.progress import working
 
     counts = _numbers("--replicas", replicas, _MOST_REPLICAS)
     sizes = _numbers("--cache-tokens", cache_tokens, 1 << 40) if cache_tokens else []
     by = list(dict.fromkeys(name for word in routing or routings.names() for name in word.split(",")))
     for name in by:
         routings.routing(name)
-    calls = read_trace(trace)
     report = read_report(reports[0])
     arm = _arm(report, arms)
-    done = study(calls, figures(report, arm), counts, by, sizes, ttft_ms)
-    _show(done, told.document(done, report, arm, trace, command), format)
+    with working("simulating") as work:
+        done = study(read_trace(trace), figures(report, arm), counts, by, sizes, ttft_ms, work.each)
+        document = told.document(done, report, arm, trace, command)
+    _show(done, document, format)
     return int(done.chosen is None)
 
 

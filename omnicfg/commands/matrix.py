@@ -30,7 +30,7 @@ def run(
     """One row for each stage, and for each group of platforms on which it is the same."""
     platforms = platforms_of(platform)
     names = profiles or list(library())
-    with working("compiling profiles", len(names)) as work:
+    with working("compiling profiles") as work:
         cells, refusals = matrix(platforms, work.each(names))
     if format == "json":
         from omnicfg.report.json import dumps

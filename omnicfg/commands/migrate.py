@@ -66,7 +66,7 @@ def run(
         paths = [path for path in paths if _is_old(path)]
     done: list[Migration] = []
     refused: list[tuple[Path, OmnicfgError]] = []
-    with working("migrating", len(paths)) as work:
+    with working("migrating") as work:
         for path in work.each(paths):
             try:
                 if in_place:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TextIO, TypeVar
 
@@ -35,8 +35,9 @@ class Work:
         self._done += 1
         self._now = str(name)
 
-    def each(self, items: Iterable[_Item]) -> Iterator[_Item]:
+    def each(self, items: Collection[_Item]) -> Iterator[_Item]:
         """The items, one step each."""
+        self._total = len(items)
         for item in items:
             self.step(item)
             yield item

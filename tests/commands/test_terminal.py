@@ -61,6 +61,7 @@ TEXTS: Final = {
     "completion": ["completion", "tcsh"],
 }
 """What every command has for people; what is for machines or shells has lines as long as they are."""
+REPORT: Final = Path(__file__).parents[2] / "docs/benchmarks/bench_qwen3_h200"
 _STYLE: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 At = Callable[..., Shown]
@@ -128,16 +129,28 @@ def clock(folder: Path, after_s: float) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join([str(folder), str(Path(__file__).parents[2])])}
 
 
-@pytest.mark.parametrize("words", [["validate", "many"], ["matrix"], ["migrate", "--check", "old.yaml"], ["doctor"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["validate", "many"],
+        ["matrix"],
+        ["migrate", "--check", "old.yaml"],
+        ["doctor"],
+        ["bench", "simulate", str(REPORT), "--trace", "chat", "--arm", "on", "--replicas", "1"],
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
 def test_what_takes_longer_than_a_second_says_so_and_leaves_no_trace(words: list[str], at: At, tmp_path: Path) -> None:
     """Time passes faster for the progress here, so that the test need not wait for a second."""
+    if "simulate" in words:
+        pytest.importorskip("simpy", reason="needs the extra bench")
     (tmp_path / "many").mkdir()
     for number in range(30):
         (tmp_path / "many" / f"profile_{number}.yaml").write_text("pipeline: qwen3_omni_moe\n")
     shown = at(words, environment=clock(tmp_path, 0.001)).text
     drawn = shown.split("\r\x1b[K")
     assert len(drawn) > 2
-    assert re.search(r"(profiles|migrating|looking at).* \(\d+ s\)$", drawn[1])
+    assert re.search(r"(profiles|migrating|looking at|simulating).* \(\d+ s\)$", drawn[1])
     assert "\r" not in drawn[-1]
     assert " s)" not in drawn[-1].splitlines()[0]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,18 +10,28 @@ from omnicfg.bench.simulation.cluster import Traffic, simulate
 from omnicfg.bench.simulation.figures import ONE, Figures
 from omnicfg.bench.simulation.routings import routing
 from omnicfg.bench.simulation.trace import Call
+from omnicfg.wording import counted
 
 CACHES: Final = (0.25, 0.5, 1.0, 2.0)
 """Sizes of a replica's cache that are tried where none are named, in parts of the measured one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """A cluster, and what it did."""
+class Cluster:
+    """Replicas with a cache of so many tokens each, and how requests are routed to them."""
 
     replicas: int
     routing: str
     cache_tokens: int
+
+    def __str__(self) -> str:
+        return f"{counted(self.replicas, 'replica')}, {self.routing}, {self.cache_tokens:,} tokens each"
+
+
+@dataclass(frozen=True, slots=True)
+class Run(Cluster):
+    """A cluster, and what it did."""
+
     outcome: Mapping[str, Any]
 
     @property
@@ -64,22 +74,26 @@ def study(
     by: Sequence[str],
     cache_tokens: Sequence[int],
     ttft_ms: int,
+    each: Callable[[Sequence[Cluster]], Iterable[Cluster]] = iter,
 ) -> Study:
-    """Simulate every combination; one replica needs no router, and a cache that was never short no larger one."""
+    """Simulate every combination; one replica needs no router, and a cache that was never short no larger one.
+
+    ``each`` gives the clusters back one by one, and may tell how far it is.
+    """
     traffic = Traffic.of(calls, figures.limits.block_tokens)
-    sizes = cache_tokens or _sizes(traffic, figures)
+    sizes = sorted(cache_tokens or _sizes(traffic, figures))
+    routed = [(count, name) for count in replicas for name in (by if count > 1 else (ONE,))]
+    clusters = [Cluster(count, name, size) for size in sizes for count, name in routed]
     runs: list[Run] = []
     enough: set[tuple[int, str]] = set()
-    clusters = [(count, name) for count in replicas for name in (by if count > 1 else (ONE,))]
-    for size in sorted(sizes):
-        for count, name in clusters:
-            if (count, name) in enough:
-                continue
-            outcome = simulate(traffic, count, name, figures.with_cache(size), figures.speed)
-            runs.append(Run(count, name, size, outcome.to_dict()))
-            if outcome.roomy:
-                enough.add((count, name))
-    return Study(traffic, figures, tuple(runs), ttft_ms, left_out=len(runs) < len(sizes) * len(clusters))
+    for one in each(clusters):
+        if (one.replicas, one.routing) in enough:
+            continue
+        outcome = simulate(traffic, one.replicas, one.routing, figures.with_cache(one.cache_tokens), figures.speed)
+        runs.append(Run(one.replicas, one.routing, one.cache_tokens, outcome.to_dict()))
+        if outcome.roomy:
+            enough.add((one.replicas, one.routing))
+    return Study(traffic, figures, tuple(runs), ttft_ms, left_out=len(runs) < len(clusters))
 
 
 def _sizes(traffic: Traffic, figures: Figures) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from omnicfg.bench.report import report_of
 from omnicfg.bench.simulation.cluster import Traffic, simulate
 from omnicfg.bench.simulation.figures import figures
 from omnicfg.bench.simulation.replica import Limits, Speed
-from omnicfg.bench.simulation.trace import calls_of, lines
+from omnicfg.bench.simulation.study import Cluster, study
+from omnicfg.bench.simulation.trace import calls_of, lines, read_trace
 from omnicfg.catalog.paths import schemas_dir
 from omnicfg.cli import run
 from omnicfg.errors import UsageError
@@ -141,6 +143,23 @@ def test_clusters_are_told_to_be_left_out_where_some_are(folder: str, capsys: py
     for sizes, left_out in (("64000", False), ("4000,64000", False), ("32000,64000", True)):
         assert run([*words, sizes]) == 0
         assert ("a cluster is left out" in capsys.readouterr().out) == left_out
+
+
+def test_it_is_told_how_far_it_is() -> None:
+    told: list[str] = []
+
+    def each(clusters: Sequence[Cluster]) -> Iterator[Cluster]:
+        for number, one in enumerate(clusters, start=1):
+            told.append(f"{number} of {len(clusters)}: {one}")
+            yield one
+
+    study(read_trace("chat"), figures(report(), "on"), (1, 2), ("cache-aware",), (16000, 64000), 1000, each)
+    assert told == [
+        "1 of 4: 1 replica, round-robin, 16,000 tokens each",
+        "2 of 4: 2 replicas, cache-aware, 16,000 tokens each",
+        "3 of 4: 1 replica, round-robin, 64,000 tokens each",
+        "4 of 4: 2 replicas, cache-aware, 64,000 tokens each",
+    ]
 
 
 def test_a_routing_that_is_named_twice_is_tried_once(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
