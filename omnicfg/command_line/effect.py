@@ -81,25 +81,27 @@ class _Effect:
         self.set.pop(route, None)
         self.set[route] = grow(value, LAYER, Mark(text))
 
-    def _tell(self, name: str, given: Given, message: str, help: str | None = None, **rest: Any) -> None:
-        self.findings.append(finding(name, given.mark, message, help, **rest))
+    def _tell(self, name: str, place: Mark, message: str, help: str | None = None, **rest: Any) -> None:
+        self.findings.append(finding(name, place, message, help, **rest))
 
     # --------------------------------------------------------------------------------------------- flags of all stages
     def _check(self, given: Given) -> None:
         flag = given.flag
         if flag.reach == "nothing":
-            self._tell("ineffective-flag", given, f"nothing reads `{flag.shown}`", "Leave it out.")
+            self._tell("ineffective-flag", given.mark, f"nothing reads `{flag.shown}`", "Leave it out.")
         elif flag.dest in _UNREAD_HERE:
             why = f"`{flag.shown}`: {_UNREAD_HERE[flag.dest]}"
-            self._tell("ineffective-flag", given, why, severity=Severity.NOTE)
+            self._tell("ineffective-flag", given.mark, why, severity=Severity.NOTE)
         kinds = {stage["execution_type"] for stage in self.stages}
         if flag.refused_by_diffusion and "diffusion" in kinds:
-            self._tell("refused-flag", given, f"the diffusion stage of pipeline {self.pipeline} refuses `{flag.shown}`")
+            self._tell(
+                "refused-flag", given.mark, f"the diffusion stage of pipeline {self.pipeline} refuses `{flag.shown}`"
+            )
         elif given.value is not None and self._is_unowned(flag, kinds):
             message = f"no stage of pipeline {self.pipeline} takes `{flag.shown}`, so the server does not start"
-            self._tell("refused-flag", given, message, "Leave it out.")
+            self._tell("refused-flag", given.mark, message, "Leave it out.")
         elif flag.needs_no_owner and not kinds & set(flag.stages):
-            self._tell("ineffective-flag", given, f"no stage of pipeline {self.pipeline} takes `{flag.shown}`")
+            self._tell("ineffective-flag", given.mark, f"no stage of pipeline {self.pipeline} takes `{flag.shown}`")
 
     @staticmethod
     def _is_unowned(flag: Flag, kinds: set[str]) -> bool:
@@ -132,12 +134,12 @@ class _Effect:
         if replaced:
             self._tell(
                 "stamps-every-stage",
-                given,
+                given.mark,
                 f"{message}, over {', '.join(replaced)}",
                 f'For one stage: `--stage-overrides \'{{"{routes[0][1]}": {{"{given.flag.dest}": ...}}}}\'`.',
             )
         elif given.flag.dest not in deploy_schema().pipeline_wide:
-            self._tell("stamps-every-stage", given, message, severity=Severity.NOTE)
+            self._tell("stamps-every-stage", given.mark, message, severity=Severity.NOTE)
 
     def _replaced(self, route: Route, value: Any) -> str | None:
         """In words, the value of the profile that another one takes the place of."""
@@ -156,36 +158,37 @@ class _Effect:
         if stage is None:
             ids = ", ".join(str(each["stage_id"]) for each in self.stages)
             message = f"pipeline {self.pipeline} has no stage {int(text)}, so its overrides are dropped"
-            self._tell("ineffective-flag", given, message, f"Its stages are {ids}.")
+            self._tell("ineffective-flag", given.place(text), message, f"Its stages are {ids}.")
             return
         for name, value in settings.items():
-            if self._is_taken(stage, name, value, given, padded=text != str(int(text))):
+            place = given.place(text, name)
+            if self._is_taken(stage, name, value, place, padded=text != str(int(text))):
                 shown = f"--stage-overrides {json.dumps(redacted('', {text: {name: value}}))}"
                 shown = shown if len(shown) <= 120 else f"{shown[:117]}..."
-                self.places[shown] = given.mark
+                self.places[shown] = place
                 self._put_on_stage(stage, name, value, shown)
 
-    def _is_taken(self, stage: Stage, name: str, value: Any, given: Given, *, padded: bool) -> bool:
+    def _is_taken(self, stage: Stage, name: str, value: Any, place: Mark, *, padded: bool) -> bool:
         is_diffusion = stage["execution_type"] == "diffusion"
         where = f"`{name}` of stage {stage['stage_id']}"
         if is_diffusion and name in catalog().refused_on_diffusion_stages:
-            self._tell("refused-flag", given, f"{where} cannot be overridden on a diffusion stage")
+            self._tell("refused-flag", place, f"{where} cannot be overridden on a diffusion stage")
             return False
         owners = deploy_schema().owners[stage["execution_type"]]
         is_known = name in owners or name in ("devices", "num_replicas", "env")
         if value is None and (is_known or not is_diffusion):
-            self._tell("ineffective-flag", given, f"{where} is null, which overrides nothing")
+            self._tell("ineffective-flag", place, f"{where} is null, which overrides nothing")
             return False
         dropped = name in catalog().dropped_from_stage_overrides and not is_diffusion
         if dropped or (name == "step_execution" and not is_diffusion):
-            self._tell("ineffective-flag", given, f"{where} is dropped: it is no setting of a stage there")
+            self._tell("ineffective-flag", place, f"{where} is dropped: it is no setting of a stage there")
             return False
         if padded and not is_diffusion and not _is_engine_arg(name):
-            self._tell("ineffective-flag", given, f"{where} is dropped: the id is written with a zero before it")
+            self._tell("ineffective-flag", place, f"{where} is dropped: the id is written with a zero before it")
             return False
         if not is_known:
             message = f"a stage of kind {stage['execution_type']} takes no `{name}`, so the server does not start"
-            self._tell("refused-flag", given, message, did_you_mean(name, owners))
+            self._tell("refused-flag", place, message, did_you_mean(name, owners))
             return False
         return True
 

@@ -88,7 +88,7 @@ def _servers(commands: list[list[Word]], variables: dict[str, str] | None = None
         text = _handed_to_shell(command)
         if text is not None and depth < _MAX_SHELLS:
             inner = script(text.text, text.mark.file, variables=dict(variables or {})).commands
-            placed = [[word._replace(mark=text.mark) for word in words] for words in inner]
+            placed = [[word.moved(text.mark) for word in words] for words in inner]
             found += _servers(placed, variables, depth + 1)
     return found
 
@@ -155,7 +155,8 @@ def _of_dockerfile(text: str, shown: str) -> list[list[Word]]:
             script(_exported(body), shown, variables=variables)
             continue
         words = _exec_form(body, shown, line)
-        parsed = [words] if words else script(body, shown, line=line, variables=variables).commands
+        column = match.end() + 1
+        parsed = [words] if words else script(body, shown, line=line, column=column, variables=variables).commands
         if name == "ENTRYPOINT":
             entry = parsed[0] if parsed else []
         for command in parsed:

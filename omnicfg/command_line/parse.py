@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from omnicfg.command_line.findings import finding
 from omnicfg.command_line.flags import Catalog, Flag, catalog
+from omnicfg.command_line.json_keys import keys_of
 from omnicfg.command_line.shell import Word
 from omnicfg.diagnostics import Diagnostic
 from omnicfg.near import did_you_mean
 from omnicfg.passes.override import is_plain
 from omnicfg.passes.read import MAX_DEPTH
 from omnicfg.secrets import redacted
-from omnicfg.tree import Mark
+from omnicfg.tree import Mark, Route
 
 _READABLE: Final = r"(\d+(?:\.\d+)?)([kKmMgGtT])"
 _POWERS: Final = {"k": 1, "m": 2, "g": 3, "t": 4}
@@ -31,7 +31,8 @@ class Given(NamedTuple):
     """A flag that was given: its value as upstream has it, how it is shown, where it stands, its words for a shell.
 
     Of a credential only the value itself is not hidden. ``is_open`` is a flag whose value nothing here tells, as it
-    comes from outside of the text; its ``value`` is ``None``.
+    comes from outside of the text; its ``value`` is ``None``. ``keys`` says where keys of its JSON stand, as far as
+    that is known.
     """
 
     flag: Flag
@@ -40,6 +41,11 @@ class Given(NamedTuple):
     mark: Mark
     words: tuple[str, ...]
     is_open: bool = False
+    keys: Mapping[Route, Mark] = {}
+
+    def place(self, *route: Hashable) -> Mark:
+        """Where a key of the flag's JSON stands, else the flag."""
+        return self.keys.get(route, self.mark)
 
 
 class CommandLine(NamedTuple):
@@ -63,11 +69,14 @@ class CommandLine(NamedTuple):
 
 
 class _BadValueError(Exception):
-    """A value that a flag cannot have; the message says what it has to be, and the help what was meant."""
+    """A value that a flag cannot have; the message says what it has to be, the help what was meant, and ``part`` from
+    where to where it stands in the value's text.
+    """
 
-    def __init__(self, message: str, help: str | None = None) -> None:
+    def __init__(self, message: str, help: str | None = None, part: tuple[int, int] | None = None) -> None:
         super().__init__(message)
         self.help = help
+        self.part = part
 
 
 def parse(words: Iterable[Word]) -> CommandLine:
@@ -102,7 +111,7 @@ class _Parser:
             else:
                 self._tell_second_model(word)
         for (_, option), (value, word) in self.nested.items():
-            self._set(self.known.by_option[option], json.dumps(value), word, [word._replace(text=json.dumps(value))])
+            self._set(self.known.by_option[option], json.dumps(value), word, [Word(json.dumps(value), word.mark)])
         if "model" in self.given:
             if self.model is not None:  # upstream puts the flag's value in its place, and knows no second one
                 self._tell_second_model(self.model)
@@ -150,7 +159,7 @@ class _Parser:
         if not flag.takes_value:
             self._set_switch(flag, option, equals, word)
             return
-        values = [word._replace(text=text)] if equals else self._values(flag, word)
+        values = [word.ending(text)] if equals else self._values(flag, word)
         if values is not None:
             self._set(flag, " ".join(value.text for value in values), word, values, bare=not values)
 
@@ -211,30 +220,33 @@ class _Parser:
                 value = _value(flag, text)
         except _BadValueError as error:
             place = values[0] if values else word
+            if error.part is not None:
+                [mark] = place.places([error.part])
+                place = place if mark is None else place.moved(mark)
             shown = _short(_safe(flag, text))
             self._tell("bad-flag-value", place, f"`{flag.shown}` is `{shown}`; it has to be {error}", error.help)
             return
+        keys: dict[Route, Mark] = {}
         if values and flag.kind.removeprefix("optional ") in _OBJECTS and isinstance(value, dict | list):
-            self._check_repeated(flag, text, word)
+            keys = self._keys(flag, values[0])
         shown = _short(_safe(flag, text))
         words = (flag.shown, *(_quoted(flag, each) for each in values))
-        given = Given(flag, value, f"{flag.shown} {shown}".rstrip(), word.mark, words, is_open)
+        given = Given(flag, value, f"{flag.shown} {shown}".rstrip(), word.mark, words, is_open, keys)
         self.given[flag.dest] = _added(self.given.get(flag.dest), given) if flag.adds_up else given
 
-    def _check_repeated(self, flag: Flag, text: str, word: Word) -> None:
-        """Tell a key that JSON has twice, which Python reads as if the last one were alone."""
-        repeated: dict[str, None] = {}
-
-        def pairs(entries: list[tuple[str, Any]]) -> dict[str, Any]:
-            counts = Counter(key for key, _ in entries)
-            repeated.update((key, None) for key, count in counts.items() if count > 1)
-            return dict(entries)
-
-        json.loads(text, object_pairs_hook=pairs)
-        if repeated:
-            keys = ", ".join(f"`{_short(key)}`" for key in repeated)
-            message = f"`{flag.shown}` has {keys} more than once in one object; only the last one counts"
-            self._tell("ineffective-flag", word, message, "Put what they say into one.")
+    def _keys(self, flag: Flag, word: Word) -> dict[Route, Mark]:
+        """Where the keys of a flag's JSON stand. One that an object has twice is told: Python reads the last one."""
+        marks: dict[Route, Mark] = {}
+        found = list(keys_of(word.text))
+        for key, mark in zip(found, word.places((key.start, key.end) for key in found), strict=True):
+            if key.is_repeated:
+                shown = _short(str(key.route[-1]))
+                message = f"`{flag.shown}` has `{shown}` more than once in one object; only the last one counts"
+                told = word if mark is None else word.moved(mark)
+                self._tell("ineffective-flag", told, message, "Put what they say into one.")
+            if mark is not None:
+                marks[key.route] = mark
+        return marks
 
     def _take_nested(self, word: Word, option: str, equals: str, text: str) -> None:
         """``--compilation-config.mode 3``: all of one flag together are its JSON."""
@@ -304,17 +316,18 @@ def _value(flag: Flag, text: str) -> Any:
     if choices and str(value) not in choices:
         raise _BadValueError(f"one of {', '.join(choices)}")
     if kind == "config":
-        _check_keys(flag, value)
+        _check_keys(flag, value, text)
         return _merged(flag.defaults, value)
     return value
 
 
-def _check_keys(flag: Flag, value: dict[str, Any]) -> None:
+def _check_keys(flag: Flag, value: dict[str, Any], text: str) -> None:
     """Raises :class:`_BadValueError` for a key that the config behind a flag does not have."""
     for key in value if flag.keys else ():
         if key not in flag.keys:
             near = did_you_mean(key, flag.keys)
-            raise _BadValueError(f"JSON without `{_short(key)}`, which this flag does not take", near)
+            part = next((found.start, found.end) for found in keys_of(text) if found.route == (key,))
+            raise _BadValueError(f"JSON without `{_short(key)}`, which this flag does not take", near, part)
 
 
 def _merged(below: Any, above: Any) -> Any:
@@ -338,6 +351,8 @@ def _number(convert: type[int] | type[float], what: str) -> Callable[[str], Any]
 def _json(text: str) -> Any:
     try:
         value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise _BadValueError("JSON", part=(error.pos, error.pos + 1)) from None
     except (ValueError, RecursionError):
         raise _BadValueError("JSON") from None
     if not is_plain(value, MAX_DEPTH):

@@ -6,7 +6,8 @@ import itertools
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from omnicfg.refusals import refuse
@@ -20,6 +21,8 @@ _HEREDOC: Final = re.compile(r"<<(-?)[ \t]*(?:'([^'\n]+)'|\"([^\"\n]+)\"|\\?([^\
 _DECLARATIONS: Final = ("export", "local", "readonly", "declare", "typeset")
 _KEYWORDS: Final = ("if", "then", "elif", "else", "while", "until", "do", "{", "!")
 _OPERATORS: Final = ("&&", "||", ";;", ";", "|", "&", "\n", "(", ")")
+_CONTINUED: Final = re.compile(r"\\\r?\n")
+_QUOTING: Final = re.compile(rf"{_CONTINUED.pattern}|['\"\\]")
 _MAX_DEPTH: Final = 20
 _MAX_VALUE: Final = 100_000  # a variable that grows by itself is not followed any further
 _MAX_WORDS: Final = 2_000  # of one command
@@ -29,12 +32,14 @@ _MAX_TEXT: Final = 200_000
 class Word(NamedTuple):
     """A word of a command: its text after quotes and variables, its place, and the expansions that nothing here tells.
 
-    Those stand in the text as they are written: ``$SEQS``, ``$@``, ``$(hostname)``.
+    Those stand in the text as they are written: ``$SEQS``, ``$@``, ``$(hostname)``. ``written`` is all that stands at
+    the place, where it is known.
     """
 
     text: str
     mark: Mark
     unknown: tuple[str, ...] = ()
+    written: str = ""
 
     @property
     def quoted(self) -> str:
@@ -44,6 +49,51 @@ class Word(NamedTuple):
         parts = re.split("(" + "|".join(map(re.escape, self.unknown)) + ")", self.text)
         shown = (part if part in self.unknown else re.sub(r'([\\"$`])', r"\\\1", part) for part in parts)
         return f'"{"".join(shown)}"'
+
+    def moved(self, mark: Mark) -> Word:
+        """The same word, of which another place is to be told."""
+        return self._replace(mark=mark, written="")
+
+    def ending(self, text: str) -> Word:
+        """The end of the word: what a flag is set to behind its ``=``."""
+        start, end = len(self.text) - len(text), len(self.text)
+        [mark] = self.places([(start, end)])
+        return self._replace(text=text) if mark is None else Word(text, mark, self.unknown, self._behind(start))
+
+    def places(self, parts: Iterable[tuple[int, int]]) -> Iterator[Mark | None]:
+        """Where parts of the text stand, each from one character up to another; ``None`` where that is not known, as
+        behind a variable.
+        """
+        origins = self._origins()
+        ends = [at for at, character in enumerate(self.written) if character == "\n"]
+        for start, end in parts:
+            if not start < end <= len(origins):
+                yield None
+                continue
+            (line, column), (last, behind) = (self._place(at, ends) for at in (origins[start], origins[end - 1]))
+            yield Mark(self.mark.file, line, column, last, behind + 1)
+
+    def _behind(self, start: int) -> str:
+        return self.written[self._origins()[start] :]
+
+    def _origins(self) -> list[int]:
+        """Where each character of the text is in what is written, up to the first one that is not found there."""
+        found: list[int] = []
+        at = 0
+        for character in self.text:
+            while not self.written.startswith(character, at):
+                quoting = _QUOTING.match(self.written, at)
+                if quoting is None:
+                    return found
+                at = quoting.end()
+            found.append(at)
+            at += 1
+        return found
+
+    def _place(self, at: int, ends: list[int]) -> tuple[int, int]:
+        """The line and the column of a character of what is written, whose lines end there."""
+        line = bisect_left(ends, at)
+        return self.mark.line + line, at - ends[line - 1] if line else self.mark.column + at
 
 
 class Script(NamedTuple):
@@ -90,7 +140,9 @@ class _Fields:
 class _Reader:
     """Reads one text; ``variables`` are those assigned so far."""
 
-    def __init__(self, text: str, shown: str, line: int, variables: dict[str, str], bare_json: bool) -> None:
+    def __init__(
+        self, text: str, shown: str, line: int, column: int, variables: dict[str, str], bare_json: bool
+    ) -> None:
         self.text = text
         self.shown = shown
         self.variables = variables
@@ -98,7 +150,7 @@ class _Reader:
         self.bare_json = bare_json
         self.at = 0
         self.line = line
-        self.line_start = 0
+        self.line_start = 1 - column
         self.unknown: list[str] = []
         self.unbalanced: set[str] = set()
         self.open_quote: int | None = None
@@ -159,7 +211,7 @@ class _Reader:
         return self._words()
 
     def _words(self) -> list[Word]:
-        line, column = self.line, self._column()
+        start, line, column = self.at, self.line, self._column()
         array = self._spliced()
         if array is not None:
             return array
@@ -171,8 +223,8 @@ class _Reader:
         while self.at < len(self.text) and not self._at_end_of_word():
             self._piece(fields, splits)
         mark = Mark(self.shown, line, column, self.line, self._column())
-        unknown = tuple(dict.fromkeys(self.unknown))
-        return [Word(text, mark, tuple(each for each in unknown if each in text)) for text in fields.all()]
+        unknown, written = tuple(dict.fromkeys(self.unknown)), self.text[start : self.at]
+        return [Word(text, mark, tuple(each for each in unknown if each in text), written) for text in fields.all()]
 
     def _spliced(self) -> list[Word] | None:
         """The words of an array, where all of one stand here as a word: ``"${ARGS[@]}"``."""
@@ -182,7 +234,7 @@ class _Reader:
         line, column = self.line, self._column()
         self._advance(match.end() - self.at)
         mark = Mark(self.shown, line, column, self.line, self._column())
-        return [word._replace(mark=mark) for word in self.arrays[match[2]]]
+        return [word.moved(mark) for word in self.arrays[match[2]]]
 
     def _take_array(self) -> bool:
         """``ARGS=(...)`` and ``ARGS+=(...)``."""
@@ -249,8 +301,8 @@ class _Reader:
         while self.at < len(self.text):
             if self.text[self.at] in " \t\r":
                 self._advance(1)
-            elif self.text.startswith(("\\\n", "\\\r\n"), self.at):
-                self._advance(self.text.index("\n", self.at) - self.at + 1)
+            elif match := _CONTINUED.match(self.text, self.at):
+                self._advance(len(match[0]))
             elif self.text[self.at] == "#":
                 self._advance((self.text.find("\n", self.at) + 1 or len(self.text) + 1) - self.at - 1)
             else:
@@ -260,7 +312,7 @@ class _Reader:
         character = self.text[self.at]
         if character == "&":  # of a redirection: 2>&1, &> log
             return not (self.text[self.at - 1 : self.at] in (">", "<") or self.text.startswith("&>", self.at))
-        return character in " \t\r\n;|()" or self.text.startswith(("<<", "\\\n", "\\\r\n"), self.at)
+        return character in " \t\r\n;|()" or self.text.startswith("<<", self.at)
 
     def _piece(self, fields: _Fields, splits: bool) -> None:
         character = self.text[self.at]
@@ -268,6 +320,8 @@ class _Reader:
             fields.add(self._single_quoted())
         elif character == '"':
             fields.add(self._double_quoted())
+        elif match := _CONTINUED.match(self.text, self.at):
+            self._advance(len(match[0]))
         elif character == "\\" and self.at + 1 < len(self.text):
             fields.add(self._taken(self.at + 2)[1:])
         elif character in "$`":
@@ -412,22 +466,24 @@ def script(
     shown: str,
     *,
     line: int = 1,
+    column: int = 1,
     variables: dict[str, str] | None = None,
     bare_json: bool = False,
 ) -> Script:
     """The simple commands of a shell text, each as its words; assignments are taken in and left out.
 
-    ``variables`` holds what is already assigned, and gets what the text assigns. With ``bare_json`` a JSON object that
-    nothing quotes is one word, since inside the quotes of a whole command there are none left for it. Conditions and
-    loops are not run: what counts is the last assignment above a command. Refuses what is too large to be a script.
+    ``line`` and ``column`` are where the text begins. ``variables`` holds what is already assigned, and gets what the
+    text assigns. With ``bare_json`` a JSON object that nothing quotes is one word, since inside the quotes of a whole
+    command there are none left for it. Conditions and loops are not run: what counts is the last assignment above a
+    command. Refuses what is too large to be a script.
     """
     if len(text) > _MAX_TEXT:
         message = f"{shown} has {len(text)} characters; a script is read up to {_MAX_TEXT}"
         refuse("too-large", Mark(shown, line, 1, line, 2), message, "Give the command itself.")
-    reader = _Reader(text, shown, line, {} if variables is None else variables, bare_json)
+    reader = _Reader(text, shown, line, column, {} if variables is None else variables, bare_json)
     return Script(list(reader.commands()), reader.documents, reader.open_quote)
 
 
 def interpolated(text: str, mark: Mark) -> Word:
     """One word in which variables alone are expanded, as a compose file does it in its strings."""
-    return _Reader(text, mark.file, mark.line, {}, bare_json=False).interpolated(mark)
+    return _Reader(text, mark.file, mark.line, 1, {}, bare_json=False).interpolated(mark)

@@ -173,3 +173,18 @@ def test_an_array_of_the_callers_arguments_stays_an_array() -> None:
     words = of_text('EXTRA=(); EXTRA+=("$1"); vllm serve m --omni "${EXTRA[@]}"')
     assert texts(words) == ["m", "--omni", "${EXTRA[@]}"]
     assert parse(words).rest == (words[-1],)
+
+
+def test_a_word_of_a_dockerfile_stands_behind_its_instruction(profile_file: WriteProfile) -> None:
+    words = of_file(profile_file("FROM x\nCMD  vllm serve m --omni \\\n  -tp 2\n", "Dockerfile"))
+    assert [(word.text, word.mark.line, word.mark.column) for word in words] == [
+        ("m", 2, 17),
+        ("--omni", 2, 19),
+        ("-tp", 3, 3),
+        ("2", 3, 7),
+    ]
+
+
+@pytest.mark.parametrize("continued", ["-t\\\np 2", "-tp\\\n 2", "-tp \\\n2", "-tp '2'\\\n''", "-tp \\\r\n\\\n 2"])
+def test_a_line_that_goes_on_may_end_within_a_word(continued: str, profile_file: WriteProfile) -> None:
+    assert texts(of_file(profile_file(f"vllm serve m {continued} --omni\n", "s.sh"))) == ["m", "-tp", "2", "--omni"]

@@ -60,7 +60,9 @@ def test_what_is_wrong_with_a_flag_is_told_where_it_stands(
     assert result.code == code
     assert f"[{name}]" in result.err
     assert message in result.err
-    assert f"--command:1:{len(serve) + 2}" in result.err or name in ("OC856", "OC852")
+    inside = flags.find('{"') + 3 if name == "OC854" and "{" in flags else 0
+    key = flags.find("tokenizer") + 1 if "tokenizer" in flags else inside
+    assert f"--command:1:{len(serve) + 1 + (key or 1)}\n" in result.err or name in ("OC856", "OC852")
 
 
 def test_the_profile_that_comes_out_is_validated_too(run: Run, serve: str) -> None:
@@ -91,14 +93,57 @@ def test_an_override_of_a_stage_is_checked_like_the_same_setting_and_told_where_
     told = run("resolve", "--command-from", script).err.split("\n\n")
     found = [block for block in told if f"[{code}]" in block]
     assert len(found) == 1
-    assert f"--> {script}:3:3\n" in found[0]
-    assert f" 3 |   --stage-overrides '{settings}'" in found[0]
+    line = f"  --stage-overrides '{settings}'"
+    [[key, *_]] = json.loads(settings).values()
+    assert f"--> {script}:3:{line.index(key) + 1}\n" in found[0]
+    assert f" 3 | {line}\n   | {' ' * line.index(key)}{'^' * len(key)}\n" in f"{found[0]}\n"
 
     given = {
         f"stages.{stage}.{key}": value for stage, keys in json.loads(settings).items() for key, value in keys.items()
     }
     messages = [each.message for each in validate(tmp_path / "profile.yaml", platform="cuda", overrides=given)]
     assert any(f"[{code}] " in block and message in block for block in found for message in messages)
+
+
+@pytest.mark.parametrize(
+    ("flag", "is_found"),
+    [
+        ("""--stage-overrides '{"0": {"devices": "0"},\n "1": {"max_num_seqs": 0}}'""", True),
+        ("""--stage-overrides='{"1": {"max_num_seqs": 0}}'""", True),
+        (r'--stage-overrides "{\"1\": {\"max_num_seqs\": 0}}"', True),
+        (r"--stage-overrides {\"1\":{\"max_num_seqs\":0}}", True),
+        ("""--stage-overrides '{"1": {'\\\n'"max'_num_'seqs": 0}}'""", True),
+        (r'--stage-overrides "{\"1\": {\"max_num_seqs\": $NONE}}"', True),
+        (r'--stage-overrides "{\"$ONE\": {\"max_num_seqs\": 0}}"', False),
+        ("--stage-overrides $JSON", False),
+    ],
+)
+def test_a_key_of_json_is_found_in_whatever_quotes(
+    run: Run, serve: str, tmp_path: Path, flag: str, is_found: bool
+) -> None:
+    """What is behind a variable is not: its value stands elsewhere."""
+    script = tmp_path / "serve.sh"
+    start = f"""ONE=1 NONE=0 JSON='{{"1":{{"max_num_seqs":0}}}}'\n{serve} """
+    script.write_text(f"{start}{flag}\n", encoding="utf-8")
+    told = run("resolve", "--command-from", script).err
+    before = start + (flag[: flag.index("max")] if is_found else "")
+    line = before.count("\n") + 1
+    assert "`max_num_seqs` in stage 1 is 0" in told
+    assert f"--> {script}:{line}:{len(before.splitlines()[-1]) + 1}\n" in told
+
+
+@pytest.mark.parametrize(
+    ("flags", "message", "column"),
+    [
+        ("""--compilation-config '{"mode": 3, "cudagraph_mod": 3}'""", "JSON without `cudagraph_mod`", 36),
+        ("""--stage-overrides '{"0": {"max_num_seqs": 8 "devices": 0}}'""", "it has to be JSON", 45),
+        ("""--limit-mm-per-prompt '{"image": 1, "image": 2}'""", "has `image` more than once", 38),
+        ("""--stage-overrides '{"0": {"a": {"b": 1}, "a": {"b": 2}}}'""", "has `a` more than once", 43),
+    ],
+)
+def test_what_json_lacks_is_told_where_it_lacks_it(run: Run, serve: str, flags: str, message: str, column: int) -> None:
+    [told] = [block for block in run("resolve", "--command", f"{serve} {flags}").err.split("\n\n") if message in block]
+    assert f"--> --command:1:{len(serve) + 1 + column}" in told
 
 
 @pytest.mark.parametrize(
