@@ -46,6 +46,6 @@ def again(messages: list[Message], receive: Receive) -> Receive:
     return replayed
 
 
-async def refuse(send: Send, status: int, message: str, parameter: str) -> None:
+async def refuse(send: Send, status: int, message: str, parameter: str | None = None) -> None:
     """Answer with OpenAI's form of an error."""
     await respond(send, status, json.dumps(error_body(message, status, parameter)).encode(), JSON)

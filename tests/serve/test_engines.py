@@ -124,7 +124,7 @@ class TestBundled:
         for name, value in launch.env.items():
             monkeypatch.setenv(name, value)
         stack = middlewares(launch)
-        assert len(stack) == 4, "defaults, media, speech that is not served, the key"
+        assert len(stack) == 5, "defaults, media, speech that is not served, what outlasts a stop, the key"
         sent = answer_of(lambda app: reduce(lambda inner, one: one(inner), stack, app), CHAT, b"x" * 100, 3, read=0)
         assert sent[0]["status"] == 401
 

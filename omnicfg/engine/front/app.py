@@ -14,9 +14,10 @@ from urllib.parse import quote
 import httpx
 
 from omnicfg.engine.front.api_key import WITHOUT_BODY
-from omnicfg.engine.front.asgi import JSON, Headers, Message, Receive, Send, respond
+from omnicfg.engine.front.asgi import JSON, Headers, Message, Noted, Receive, Send, respond
 from omnicfg.engine.front.chat import (
     BODY_MOST,
+    OUTLASTS,
     Answer,
     BadRequestError,
     body_too_long,
@@ -71,20 +72,20 @@ class Front:
             if scope["type"] == "websocket":
                 await send({"type": "websocket.close", "code": 1008, "reason": "there are no web sockets here"})
             return
-        answering = _Noted(send)
+        answering = Noted(send)
         try:
             await self._serve(scope, receive, answering)
         except GoneError:
             return
         except asyncio.CancelledError:  # the time that requests have after a stop signal is over
             if not answering.begun:  # otherwise it is cut off: the client sees an answer without its end
-                await _error(send, 503, "the server is stopping, and this answer took longer than it waits")
+                await _error(send, 503, OUTLASTS)
         except Exception as error:
             if not answering.begun:
                 await _error(send, 500, f"the server has failed: {type(error).__name__}; its log says how")
             raise
 
-    async def _serve(self, scope: Message, receive: Receive, send: _Noted) -> None:
+    async def _serve(self, scope: Message, receive: Receive, send: Noted) -> None:
         work: Coroutine[Any, Any, None]
         path, method = scope["path"], scope["method"]
         body = b"" if method in WITHOUT_BODY else await _body(receive)
@@ -225,19 +226,6 @@ class Front:
             await response.aclose()
 
 
-class _Noted:
-    """Sends, and knows whether anything was sent, and whether all of it."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self.begun = self.ended = False
-
-    async def __call__(self, message: Message) -> None:
-        self.begun = True
-        self.ended = message["type"] == "http.response.body" and not message.get("more_body")
-        await self._send(message)
-
-
 async def _body(receive: Receive) -> bytes | None:
     """The whole body; ``None`` where it is longer than a request may be."""
     parts: list[bytes] = []
@@ -254,7 +242,7 @@ async def _body(receive: Receive) -> bytes | None:
             return b"".join(parts)
 
 
-async def _while_there(receive: Receive, work: Coroutine[Any, Any, None], answering: _Noted) -> None:
+async def _while_there(receive: Receive, work: Coroutine[Any, Any, None], answering: Noted) -> None:
     """Do the work for as long as the client is there; a client that goes ends it. Raises :class:`GoneError`.
 
     A client whose answer is whole is told to have gone as well: what is left of the work then is done.

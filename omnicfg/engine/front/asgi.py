@@ -19,3 +19,16 @@ async def respond(send: Send, status: int, body: bytes, headers: Headers) -> Non
     length = (b"content-length", str(len(body)).encode())
     await send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
     await send({"type": "http.response.body", "body": body})
+
+
+class Noted:
+    """Sends, and knows whether anything was sent, and whether all of it."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.begun = self.ended = False
+
+    async def __call__(self, message: Message) -> None:
+        self.begun = True
+        self.ended = message["type"] == "http.response.body" and not message.get("more_body")
+        await self._send(message)

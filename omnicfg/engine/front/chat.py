@@ -17,6 +17,8 @@ CHATS: Final = frozenset({"/v1/chat/completions", "/v1/chat/completions/batch", 
 _OURS: Final = ("modalities", "audio", "voice")
 _PARTS: Final = ("text", "refusal", "image_url", "input_audio", "audio_url", "video_url")
 """What a message's content may consist of: media that vLLM's own processors turn into tokens."""
+OUTLASTS: Final = "the server is stopping, and this answer took longer than it waits"
+"""What is told of a request that is not done when the time after a stop signal is over."""
 BODY_MOST: Final = 128 * 2**20
 """Bytes that a request may have: it is held in memory, and media in it are there twice."""
 _DEFAULT_FORMAT: Final = {False: "wav", True: "pcm16"}

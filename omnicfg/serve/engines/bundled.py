@@ -31,6 +31,7 @@ from omnicfg.serve.install_cpu import installed_version
 from omnicfg.serve.launch import Launch, Request
 from omnicfg.serve.machine import Machine
 from omnicfg.serve.media_sources import Allowed, MediaSources
+from omnicfg.serve.outlasting import Outlasting
 from omnicfg.serve.preflight import SERVED_VLLM, problem
 from omnicfg.serve.request_defaults import FIELDS, VARIABLE, RequestDefaults
 from omnicfg.serve.runtime import private, runtime_directory
@@ -133,6 +134,7 @@ def first_stage(request: Request, machine: Machine, address: list[str] | None = 
     command += option(MediaSources)
     if silent_reason(request):
         command += option(TextOnly)
+    command += option(Outlasting)
     environment = _environment(request, machine, defaults)
     if {**os.environ, **environment}.get(API_KEY_VARIABLE):  # what comes last stands before all others
         command += option(KeyFirst)
