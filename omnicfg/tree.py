@@ -282,18 +282,6 @@ def leaves(node: Node, path: Route = ()) -> Iterator[tuple[Route, Node]]:
         yield path, node
 
 
-def rewrite(node: Node, change: Callable[[Scalar], Node]) -> Node:
-    """A copy of the tree in which ``change`` has been applied to every scalar."""
-    if isinstance(node, Scalar):
-        return change(node)
-    copy = node.copy()
-    if isinstance(copy, Mapping):
-        copy.items = {key: rewrite(child, change) for key, child in copy.items.items()}
-    elif isinstance(copy, Sequence):
-        copy.items = [rewrite(child, change) for child in copy.items]
-    return copy
-
-
 def find(node: Node | None, path: Route) -> Node | None:
     """The node at ``path`` or ``None``; list items are addressed by position."""
     for step in path:

@@ -10,7 +10,6 @@ from omnicfg.tree import (
     Mapping,
     Mark,
     Node,
-    Scalar,
     Sequence,
     deep_merge,
     dotted,
@@ -20,7 +19,6 @@ from omnicfg.tree import (
     over,
     plain,
     relabel,
-    rewrite,
 )
 
 LOW = Layer(LayerKind.BASE, "base.yaml")
@@ -224,9 +222,3 @@ def test_leaves_in_document_order_with_empty_blocks() -> None:
 def test_finding_a_node(path: tuple[str | int, ...], value: object) -> None:
     found = find(high({"a": [{"b": 1}]}), path)
     assert (None if found is None else plain(found)) == value
-
-
-def test_rewriting_scalars() -> None:
-    tree = high({"a": [1, {"b": 2}]})
-    doubled = rewrite(tree, lambda node: Scalar(node.value * 2, node.layer, node.mark))
-    assert (plain(doubled), plain(tree)) == ({"a": [2, {"b": 4}]}, {"a": [1, {"b": 2}]})

@@ -57,7 +57,6 @@ Bounds = tuple[tuple[str, float], ...]
 class ConfigClass(NamedTuple):
     """A nested config of vLLM, such as ``CompilationConfig``: its fields, and whether it takes others too."""
 
-    name: str
     is_open: bool
     types: Mapping[str, ValueType]
     nested: Mapping[str, str]
@@ -72,7 +71,7 @@ def config_class(name: str, version: str = DEFAULT_VLLM) -> ConfigClass:
     fields = config["fields"]
     types = {field: value_type(entry["type"]) for field, entry in fields.items()}
     nested = {field: inner for field, entry in fields.items() if (inner := _config_in(entry["type"])) is not None}
-    return ConfigClass(name, config["open"], types, nested, _deprecated(fields), _bounds(fields))
+    return ConfigClass(config["open"], types, nested, _deprecated(fields), _bounds(fields))
 
 
 def config_classes(version: str = DEFAULT_VLLM) -> frozenset[str]:
@@ -84,7 +83,7 @@ def config_classes(version: str = DEFAULT_VLLM) -> frozenset[str]:
 def all_args(version: str = DEFAULT_VLLM) -> ConfigClass:
     """The engine args of a version as if they were fields of one config."""
     args = engine_args(version)
-    return ConfigClass("", True, arg_types(version), config_args(version), _deprecated(args), _bounds(args))
+    return ConfigClass(True, arg_types(version), config_args(version), _deprecated(args), _bounds(args))
 
 
 def _bounds(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Bounds]:

@@ -28,7 +28,6 @@ class Flag(NamedTuple):
     adds_up: bool
     const: Any
     choices: tuple[str, ...]
-    config: str | None
     keys: tuple[str, ...]
     defaults: Mapping[str, Any]
     reach: str
@@ -90,7 +89,6 @@ def _flag(entry: Mapping[str, Any]) -> Flag:
         adds_up=entry.get("adds_up", False),
         const=entry.get("const"),
         choices=tuple(entry.get("choices", ())),
-        config=entry.get("config"),
         keys=tuple(entry.get("keys", ())),
         defaults=entry.get("defaults") or {},
         reach=entry["reach"],

@@ -261,7 +261,7 @@ def _model_refusals(hf_config: Mapping[str, Any], engine_args: Mapping[str, Any]
 
 def partial_layers(config: Mapping[str, Any], sliding_window_disabled: bool) -> Iterator[str]:
     """The kinds of a decoder's layers that do not need a block for every token, by its part of a ``config.json``."""
-    others = sorted({str(kind) for kind in _sequence(config, "layer_types")} - {"full_attention"})
+    others = sorted({str(kind) for kind in _layer_types(config)} - {"full_attention"})
     windowed = bool(config.get("sliding_window")) and config.get("use_sliding_window", True)
     if others == ["sliding_attention"] or (windowed and not others):
         if not sliding_window_disabled:
@@ -274,7 +274,7 @@ def partial_layers(config: Mapping[str, Any], sliding_window_disabled: bool) -> 
 
 def is_recurrent(config: Mapping[str, Any]) -> bool:
     """Whether a decoder, by its part of a ``config.json``, has layers that carry a state from token to token."""
-    kinds = {str(kind) for kind in _sequence(config, "layer_types")}
+    kinds = {str(kind) for kind in _layer_types(config)}
     return bool(kinds - _ATTENTION) or any(key in config for key in _RECURRENT_KEYS)
 
 
@@ -343,6 +343,6 @@ def in_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _sequence(config: Mapping[str, Any], name: str) -> list[Any]:
-    value = config.get(name)
+def _layer_types(config: Mapping[str, Any]) -> list[Any]:
+    value = config.get("layer_types")
     return value if isinstance(value, list) else []

@@ -29,7 +29,7 @@ def _between(old: Release, new: Release) -> dict[str, Any]:
         "added": [name for name in added if name not in moved],
         "removed": [name for name in removed if name not in moved],
         "renamed": renamed,
-        "default_changed": _differences(both, before, after, "default"),
+        "default_changed": _defaults_changed(both, before, after),
         "choices_changed": _choices_changed(both, before, after),
         "type_changed": {
             name: [before[name]["type"], after[name]["type"]]
@@ -60,10 +60,10 @@ def _config_names(type_: Type) -> set[str]:
     return {str(member["config"]) for member in members(type_) if isinstance(member, dict) and "config" in member}
 
 
-def _differences(
-    names: list[str], before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping[str, Any]], key: str
+def _defaults_changed(
+    names: list[str], before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, list[Any]]:
-    pairs = {name: [before[name][key], after[name][key]] for name in names}
+    pairs = {name: [before[name]["default"], after[name]["default"]] for name in names}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 

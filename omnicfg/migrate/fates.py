@@ -65,7 +65,7 @@ class _Mapper:
         found, note, hint = _connector_verdict(setting, rest, self.references)
         if found is not None:
             return _outcome(setting, found, note, hint)
-        return _outcome(setting, fate, wanted=_wanted(None, ("connectors", *rest), setting))
+        return _outcome(setting, fate, wanted=Wanted(None, ("connectors", *rest), _to_write(setting), setting.value))
 
     def _edge(self, setting: Setting, rest: tuple[str, ...]) -> Outcome:
         if len(rest) == 2 and rest[1] not in ("from", "to"):
@@ -290,10 +290,6 @@ def _why_unread(key: str) -> str:
         return f"no connector of vLLM-Omni {VLLM_OMNI} reads it"
     last = fact["last_read"]
     return f"last read by vLLM-Omni {last}" if last else "no connector ever read it"
-
-
-def _wanted(stage_id: int | None, route: tuple[str, ...], setting: Setting) -> Wanted:
-    return Wanted(stage_id, route, _to_write(setting), setting.value)
 
 
 def _stage_wanted(topology: Topology, route: tuple[str, ...], setting: Setting, value: Any = None) -> Wanted:

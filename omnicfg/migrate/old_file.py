@@ -64,11 +64,11 @@ class OldStage(NamedTuple):
 class OldFile:
     """An old stage config. Raises :class:`~omnicfg.errors.ResolveError` where it cannot be read."""
 
-    def __init__(self, path: Path, shown: str) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self.shown = shown
-        self.text = load_text(path, shown)
-        self.raw = read_text(self.text, Layer(LayerKind.PROFILE, Path(shown).name), shown)
+        self.shown = str(path)
+        self.text = load_text(path, self.shown)
+        self.raw = read_text(self.text, Layer(LayerKind.PROFILE, path.name), self.shown)
         self.document = interpolate(self.raw)
         self.stages = [self._stage(position, node) for position, node in enumerate(self._entries())]
         _check_ids(self.stages)

@@ -100,7 +100,6 @@ class Migration:
 
 def migrate(
     path: Path,
-    shown: str | None = None,
     *,
     target: Path | None = None,
     pipeline: str | None = None,
@@ -115,7 +114,7 @@ def migrate(
     file to build on, ``flat`` asks for a profile without one. Nothing is written. Raises
     :class:`~omnicfg.errors.OmnicfgError` for a file that cannot be read, or that no pipeline fits.
     """
-    old = OldFile(path, shown or str(path))
+    old = OldFile(path)
     found = recognise(old, pipeline)
     place = target or path
     on = platform or _platform_of(old)
@@ -126,11 +125,11 @@ def migrate(
         from omnicfg.migrate.command import old_flags
 
         mapped += old_flags(line, mapped, found.pipeline)
-    chosen = _thinnest(old, found, mapped, bases, on, str(place) if target else old.shown)
+    chosen = _thinnest(old, found, mapped, bases, on, str(place))
     wanted = [each for outcome in chosen.outcomes for each in outcome.wanted]
     return Migration(
         source=old.shown,
-        target=str(place) if target else old.shown,
+        target=str(place),
         pipeline=found.pipeline,
         why=found.why,
         base=chosen.base,

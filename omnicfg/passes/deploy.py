@@ -8,6 +8,7 @@ stage's own fields, unknown keys join ``engine_extras``, and everything left out
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any, Final
 
 from omnicfg.catalog.upstream import Field, deploy_schema
@@ -90,20 +91,20 @@ def model_runner_of(block: Mapping, platform: str | None = None) -> Node | None:
 
 def _active_stream_window(raw: Mapping) -> Node:
     node = _or_default(raw, "active_stream_window")
-    return _converted(node, lambda value: int(value or 0), "active_stream_window", "a whole number")
+    return _whole_number(node, lambda value: int(value or 0), "active_stream_window")
 
 
-def _converted(node: Node, convert: Any, name: str, wanted: str, stage_id: Any = None) -> Node:
-    """The node with its value converted as upstream converts it; the node itself where nothing changes."""
+def _whole_number(node: Node, convert: Callable[[Any], int], name: str, stage_id: Any = None) -> Node:
+    """The node with its value as a whole number, by upstream's ``convert``; the node itself where nothing changes."""
     value = plain(node)
     try:
         converted = convert(value)
     except (TypeError, ValueError, OverflowError):
         stage = stage_id if isinstance(stage_id, int) else None
-        refuse("bad-value", node.mark, f"`{name}` is {in_yaml(value)}; it has to be {wanted}", stage_id=stage)
+        refuse("bad-value", node.mark, f"`{name}` is {in_yaml(value)}; it has to be a whole number", stage_id=stage)
     if converted is value or (type(converted) is type(value) and converted == value):
         return node
-    return over(Scalar(converted, node.layer, node.mark), node, f"read as {wanted}")
+    return over(Scalar(converted, node.layer, node.mark), node, "read as a whole number")
 
 
 def _duplex_session(raw: Mapping) -> Mapping:
@@ -205,7 +206,7 @@ def _put_runtime(stage: Mapping, entry: Mapping, runtime: Mapping, name: str) ->
 
 def num_replicas(node: Node, stage_id: Any = None) -> Node:
     """The value as a whole number, as upstream reads it."""
-    return _converted(node, int, "num_replicas", "a whole number", stage_id)
+    return _whole_number(node, int, "num_replicas", stage_id)
 
 
 def _engine_extras(entry: Mapping, flat: Mapping) -> Mapping:

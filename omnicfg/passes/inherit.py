@@ -268,14 +268,14 @@ def _mapping_or_empty(node: Node | None, what: str, near_by: Node | None) -> Map
     return Mapping({}, place.layer, place.mark)
 
 
-def expect_mapping(node: Node, what: str, mark: Mark | None = None) -> Mapping:
+def expect_mapping(node: Node, what: str) -> Mapping:
     """The node if it is a mapping; refused otherwise. ``what`` names the block in the message."""
     if isinstance(node, Mapping):
         return node
     kind = "a list" if isinstance(node, Sequence) else "null" if plain(node) is None else "a single value"
     refuse(
         "wrong-container",
-        mark or node.mark,
+        node.mark,
         f"`{what}` is {kind}; it has to be a mapping",
         "Write `key: value` pairs below it, or leave the key out.",
     )

@@ -30,7 +30,6 @@ MAX_NUMBER: Final = 3000  # characters; whatever the notation, such a number has
 
 _UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")  # how a text begins that Windows calls Unicode
 _NO_VALUES: Final = ("=", "<<")  # YAML 1.1's types `value` and `merge`, for which upstream's reader has no values
-_STR: Final = "tag:yaml.org,2002:str"
 _CORE: Final = "tag:yaml.org,2002:"
 
 # YAML 1.1's implicit types. Words first: they are no numbers, so the order among the kinds stays upstream's.

@@ -23,14 +23,12 @@ _LONGEST: Final = 160
 _CUT: Final = "…"
 
 
-def render_diagnostics(
-    diagnostics: Iterable[Diagnostic], *, colour: bool = False, sources: Sources | None = None, width: int | None = None
-) -> str:
+def render_diagnostics(diagnostics: Iterable[Diagnostic], *, colour: bool = False, width: int | None = None) -> str:
     """Each diagnostic with its excerpt, a blank line after each; the empty text where there is none.
 
     ``width`` wraps for a terminal of so many columns; without it no line of text is broken.
     """
-    renderer = _Renderer(Style(colour), sources or Sources(), width)
+    renderer = _Renderer(Style(colour), width)
     return "".join("\n".join(renderer.block(diagnostic)) + "\n\n" for diagnostic in diagnostics)
 
 
@@ -61,9 +59,9 @@ class _Excerpt(NamedTuple):
 
 
 class _Renderer:
-    def __init__(self, style: Style, sources: Sources, width: int | None) -> None:
+    def __init__(self, style: Style, width: int | None) -> None:
         self.style = style
-        self.sources = sources
+        self.sources = Sources()
         self.width = width
 
     def block(self, diagnostic: Diagnostic) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import NamedTuple, TypeGuard
 
@@ -54,7 +55,6 @@ class Share(NamedTuple):
     """What one replica of a stage reserves of a device."""
 
     stage: StagePlan
-    replica: int
     share: float
     settings: list[Node]
     """What decides it, the setting of the file on top first."""
@@ -103,9 +103,8 @@ def shares_by_device(plan: Plan, subject: Subject) -> dict[int, list[Share]]:
         settings = [node, stage.runtime.items["devices"], stage.runtime.items["num_replicas"]]
         settings.sort(key=subject.losses.rank, reverse=True)
         replicas = placement.replicas or (placement.ids,)
-        for replica, devices in enumerate(replicas):
-            for device in devices:
-                shares.setdefault(device, []).append(Share(stage, replica, float(share), settings))
+        for device in itertools.chain.from_iterable(replicas):
+            shares.setdefault(device, []).append(Share(stage, float(share), settings))
     return dict(sorted(shares.items()))
 
 

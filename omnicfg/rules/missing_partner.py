@@ -56,8 +56,8 @@ def _value(stage: StagePlan, name: str) -> Any:
     return None if node is None else plain(node)
 
 
-def _is_text(stage: StagePlan, name: str) -> bool:
-    value = stage.arg(name)
+def _has_weight_root(stage: StagePlan) -> bool:
+    value = stage.arg("host_weight_runtime_root")
     return isinstance(value, str) and bool(value.strip())
 
 
@@ -136,7 +136,7 @@ _NEEDS: Final = (
         "diffusion",
         "host_weight_runtime_mode",
         lambda value: value in ("preferred", "required"),
-        lambda stage: _is_text(stage, "host_weight_runtime_root"),
+        _has_weight_root,
         "`host_weight_runtime_root`",
     ),
     _Need(

@@ -67,7 +67,7 @@ def _reasons(request: Request) -> Iterator[str]:
     plan = request.plan
     for before, stage in zip(plan.stages, plan.stages[1:], strict=False):
         shown = f"stage {stage.stage_id} ({stage.model_stage})"
-        if plain_value(stage, "input_sources") != [before.stage_id]:
+        if _inputs(stage) != [before.stage_id]:
             yield f"{shown} does not read the stage before it and that one only"
         if "executor" not in _bundled(plan, stage):
             yield f"the bundled engine has nothing that computes {shown} of pipeline {plan.pipeline}"
@@ -89,9 +89,9 @@ def _reasons(request: Request) -> Iterator[str]:
         yield "the first stage has several replicas, and later stages read the rows of one"
 
 
-def plain_value(stage: StagePlan, name: str) -> Any:
-    """A value of a stage's topology as plain data."""
-    value = stage.tree.value(name)
+def _inputs(stage: StagePlan) -> Any:
+    """The stages that a stage reads, by its topology."""
+    value = stage.tree.value("input_sources")
     return list(value) if isinstance(value, list | tuple) else value
 
 

@@ -43,7 +43,7 @@ pytestmark = [
 def report(path: Path, target: Path) -> Iterator[str]:
     """A migration in lines: what was recognised, each line of the old file, and what the base adds."""
     try:
-        done = migrate(path, path.name, target=target)
+        done = migrate(path, target=target)
     except ResolveError as error:
         yield from (f"  refused {one.code} {one.line}:{one.column}: {one.message}" for one in error.diagnostics)
         return
