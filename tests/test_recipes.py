@@ -12,9 +12,9 @@ from omnicfg.recipes import overlay_for
 from tests.conftest import WriteProfile
 
 
-def recipe(profile: str | Path, platform: str = "cuda", settings: list[str] | None = None) -> str | None:
+def recipe(profile: str | Path, settings: list[str] | None = None) -> str | None:
     request = Request(str(profile), settings=settings)
-    return overlay_for(request.loaded, platform, request.pipeline, 0, "enable_prefix_caching", False, request.overrides)
+    return overlay_for(request.loaded, "cuda", request.pipeline, 0, "enable_prefix_caching", False, request.overrides)
 
 
 @pytest.mark.parametrize("profile", ["qwen3_omni_moe", "minicpmo_4_5_turn", "aura_omni", "higgs_multimodal_qwen3"])

@@ -25,14 +25,14 @@ ROWS = np.arange(6 * 2 * 3, dtype=np.float32).reshape(6, 2, 3)  # four tokens of
 SAME = Answer("abc", [7, 8, 9], 4, ROWS, codes=[[1, 2], [3, 4]])
 
 
-def verdict(other: Answer, tolerance: float = 0.0, base: Answer = SAME) -> Verdict:
+def verdict(other: Answer, tolerance: float = 0.0) -> Verdict:
     made = Verdict("text")
-    judge(made, QUESTION, base, other, tolerance)
+    judge(made, QUESTION, SAME, other, tolerance)
     return made
 
 
-def differences(other: Answer, tolerance: float = 0.0) -> list[dict[str, Any]]:
-    return verdict(other, tolerance).differences
+def differences(other: Answer) -> list[dict[str, Any]]:
+    return verdict(other).differences
 
 
 def test_what_is_the_same_is_equal() -> None:

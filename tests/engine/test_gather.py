@@ -195,9 +195,9 @@ def cache() -> torch.Tensor:
 class Wire:
     """A shipper, its ring and a consumer."""
 
-    def __init__(self, path: Path, cache: torch.Tensor, block_size: int = BLOCK, capacity: int = 4096) -> None:
+    def __init__(self, path: Path, cache: torch.Tensor, block_size: int = BLOCK) -> None:
         self.tally = Tally()
-        self.sender = RowSender(path, LAYOUT, capacity)
+        self.sender = RowSender(path, LAYOUT, 4096)
         self.shipper = Shipper(cache, block_size, self.sender, self.tally)
         self.receiver = RowReceiver(path)
 

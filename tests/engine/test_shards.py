@@ -62,9 +62,9 @@ def ranks(tmp_path: Path) -> Iterator[Ranks]:
     made.close()
 
 
-def taken(receiver: Receiver, timeout: float = 30.0) -> list[tuple[int, list[int]]]:
+def taken(receiver: Receiver) -> list[tuple[int, list[int]]]:
     """(start, all values) of the next rows."""
-    messages: list[Message] = receiver.receive(timeout) or []
+    messages: list[Message] = receiver.receive(30.0) or []
     return [(one.start, list(one.data)) for one in messages if isinstance(one, Rows)]
 
 

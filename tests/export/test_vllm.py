@@ -32,8 +32,8 @@ def release_of(version: str) -> dict[str, Any]:
     return next(release for release in RELEASES if release["vllm"] == version)
 
 
-def arg_type(name: str, version: str = "0.32.0") -> Type:
-    type_: Type = release_of(version)["args"][name]["type"]
+def arg_type(name: str) -> Type:
+    type_: Type = release_of("0.32.0")["args"][name]["type"]
     return type_
 
 

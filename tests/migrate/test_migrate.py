@@ -158,7 +158,7 @@ def test_comments_inside_a_kept_block_stay_there(omni: Migration) -> None:
 
 
 def test_a_number_of_a_device_becomes_text_and_runtime_settings_move(omni: Migration) -> None:
-    stage = stage_of(omni, 0)
+    stage = first_stage(omni)
     assert (stage.runtime.value("devices"), stage.runtime.value("num_replicas")) == ("0", 2)
     assert stage.runtime.value("env") == {"OMP_NUM_THREADS": "4"}
 
@@ -174,7 +174,7 @@ def test_both_batch_sizes(profile_file: WriteProfile) -> None:
     text = files.TTS.replace("      model_stage: qwen3_tts\n", "      model_stage: qwen3_tts\n      max_num_seqs: 7\n")
     done = migrate(profile_file(text, "old.yaml"))
     assert fates(done)["stage_args.0.runtime.max_batch_size"].fate is Fate.UNREAD
-    assert stage_of(done, 0).arg("max_num_seqs") == 7
+    assert first_stage(done).arg("max_num_seqs") == 7
 
 
 def test_chunks_that_nothing_hands_on_are_lost(profile_file: WriteProfile) -> None:
@@ -201,7 +201,7 @@ stage_args:
     assert (done.pipeline, done.base.name) == ("qwen3_omni_moe_thinker_only", "qwen3_omni_moe_thinking")
     assert done.base.profile is not None
     assert done.base.profile.raw.value("stages")[0]["tensor_parallel_size"] == 2
-    assert stage_of(done, 0).arg("tensor_parallel_size") == 1
+    assert first_stage(done).arg("tensor_parallel_size") == 1
     assert done.findings == []
 
 
@@ -232,7 +232,7 @@ def test_a_base_of_ones_own_is_named_by_its_path_and_overcome_in_the_form_it_nee
     old = profile_file(files.TTS, "old.yaml")
     done = migrate(old, base=str(old.parent / "house" / "base.yaml"))
     assert done.base.reference == "house/base.yaml"
-    stage = stage_of(done, 0)
+    stage = first_stage(done)
     assert (stage.arg("gpu_memory_utilization"), stage.arg("max_num_seqs")) == (0.25, 4)
     assert done.held == done.checked
 
@@ -244,7 +244,7 @@ def test_a_platform_file_goes_into_the_block_of_its_platform(profile_file: Write
     assert done.platform == "npu"
     assert fates(done)["stage_args.0.engine_args.worker_cls"].fate is Fate.TOPOLOGY
     assert "platforms:\n  npu:\n    stages:\n" in done.text
-    assert stage_of(done, 0).arg("gpu_memory_utilization") == 0.25
+    assert first_stage(done).arg("gpu_memory_utilization") == 0.25
 
 
 def test_inside_one_project_a_shipped_base_is_not_copied(profile_file: WriteProfile) -> None:
@@ -315,5 +315,5 @@ def plan_of(done: Migration) -> omnicfg.Plan:
     return omnicfg.resolve(target, platform=done.platform, pipeline=done.pipeline)
 
 
-def stage_of(done: Migration, position: int) -> StagePlan:
-    return plan_of(done).stages[position]
+def first_stage(done: Migration) -> StagePlan:
+    return plan_of(done).stages[0]

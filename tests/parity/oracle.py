@@ -166,12 +166,10 @@ def answer(ask: Callable[[Path, str, str], dict[str, Any]], path: Path, pipeline
     return {"ok": True} | {name: encode(_plain(part)) for name, part in given.items()}
 
 
-def cells(
-    ask: Callable[[Path, str, str], dict[str, Any]], path: Path, pipeline: str, platforms: Iterable[str] = PLATFORMS
-) -> list[dict[str, Any]]:
+def cells(ask: Callable[[Path, str, str], dict[str, Any]], path: Path, pipeline: str) -> list[dict[str, Any]]:
     """The answers on several platforms; platforms with one answer share a cell."""
     by_text: dict[str, dict[str, Any]] = {}
-    for platform in platforms:
+    for platform in PLATFORMS:
         given = answer(ask, path, pipeline, platform)
         cell = by_text.setdefault(canonical(given), {"platforms": []} | given)
         cell["platforms"].append(platform)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from omnicfg.differences.compare import Change
-from omnicfg.differences.comparison import NOTHING, Comparison, Grouped, Known
+from omnicfg.differences.comparison import NOTHING, Comparison, Grouped
 from omnicfg.differences.gitdiff import GitDiff, ProfileDiff
 from omnicfg.report.changes_markdown import MARKER, MAX_COMMENT, comparison_markdown, git_diff_markdown
 from tests.differences.test_gitdiff import BASE, DERIVED, PLATFORMS, Repo
@@ -73,8 +73,8 @@ def test_nothing_that_differs_is_one_line(repo: Repo) -> None:
     )
 
 
-def one(key: str, after: object, known: Known = NOTHING) -> Grouped:
-    return Grouped(Change(0, key, "changed", "x", after, None, None), PLATFORMS, known)
+def one(key: str, after: object) -> Grouped:
+    return Grouped(Change(0, key, "changed", "x", after, None, None), PLATFORMS, NOTHING)
 
 
 def many(profiles: int, changes: int, size: int = 1) -> GitDiff:

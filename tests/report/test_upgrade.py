@@ -11,14 +11,14 @@ from omnicfg.upgrade import Effect, ProfileEffects, Upgrade
 PLATFORMS = ("cuda", "npu")
 
 
-def found(profiles: int = 5) -> Upgrade:
+def found() -> Upgrade:
     effects = (
         (Effect("default", 0, "a", 1, None), PLATFORMS),
         (Effect("removed", 1, "runtime.env.HF_TOKEN", "hunter2", None, Mark("p.yaml", 3, 5)), ("npu",)),
     )
     few = ProfileEffects("p0.yaml", effects)
-    rest = [ProfileEffects(f"p{number}.yaml", effects[:1]) for number in range(1, profiles)]
-    return Upgrade("vllm", "1.0", "2.0", (few, *rest), profiles + 3, ("new_arg",))
+    rest = [ProfileEffects(f"p{number}.yaml", effects[:1]) for number in range(1, 5)]
+    return Upgrade("vllm", "1.0", "2.0", (few, *rest), 8, ("new_arg",))
 
 
 def test_text() -> None:

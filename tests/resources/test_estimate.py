@@ -55,8 +55,10 @@ def weights(path: Path, **tensors: tuple[str, int]) -> None:
     path.write_bytes(struct.pack("<Q", len(text)) + text)
 
 
-def plan(profile: str = "qwen3_omni_moe", **overrides: Any) -> Plan:
-    return omnicfg.resolve(profile, overrides={key.replace("__", "."): value for key, value in overrides.items()})
+def plan(**overrides: Any) -> Plan:
+    return omnicfg.resolve(
+        "qwen3_omni_moe", overrides={key.replace("__", "."): value for key, value in overrides.items()}
+    )
 
 
 def first(compiled: Plan, model: Path, device: int | None = DEVICE) -> StageEstimate:

@@ -10,8 +10,8 @@ from tests.conftest import WriteProfile
 HEAD = "pipeline: qwen3_tts\nasync_chunk: false\n"
 
 
-def places(write: WriteProfile, text: str, name: str = "profile.yaml", **options: object) -> list[tuple[str, int, int]]:
-    found = omnicfg.validate(write(text, name), **options)  # type: ignore[arg-type]
+def places(write: WriteProfile, text: str, **options: object) -> list[tuple[str, int, int]]:
+    found = omnicfg.validate(write(text), **options)  # type: ignore[arg-type]
     return [(one.path.rpartition("/")[2], one.line, one.column) for one in found if one.code == "OC205"]
 
 

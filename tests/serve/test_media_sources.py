@@ -18,10 +18,10 @@ Message = MutableMapping[str, Any]
 PICTURE = "data:image/png;base64,iVBORw0KGgo="
 
 
-def answer(body: Any, allowed: Allowed = Allowed(), pieces: int = 2, method: str = "POST") -> list[Message]:  # noqa: B008
+def answer(body: Any, allowed: Allowed = Allowed()) -> list[Message]:  # noqa: B008
     """What the client gets of a server that gives back what it has read."""
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return answer_of(lambda app: MediaSources(app, allowed), {"method": method, "path": "/v1/x"}, raw, pieces)
+    return answer_of(lambda app: MediaSources(app, allowed), {"method": "POST", "path": "/v1/x"}, raw, 2)
 
 
 def asked(kind: str, address: Any) -> dict[str, Any]:

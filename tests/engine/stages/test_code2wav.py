@@ -38,9 +38,9 @@ def waves(model: Path, codes: list[Any]) -> list[Any]:
         return [whole(torch.from_numpy(one.T[None]))[0, 0].numpy() for one in codes]
 
 
-def decode(executor: Executor, codes: list[Any], seed: int = 0) -> list[Any]:
+def decode(executor: Executor, codes: list[Any]) -> list[Any]:
     """All utterances at once, their frames coming in random pieces."""
-    dice = random.Random(seed)
+    dice = random.Random(0)
     given, pieces = [0] * len(codes), [[] for _ in codes]  # type: list[int], list[list[Any]]
     for number in range(len(codes)):
         executor.open(str(number), {})

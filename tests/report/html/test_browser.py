@@ -70,8 +70,8 @@ def search(page: Browser, words: str) -> None:
     field.send_keys(words)
 
 
-def cells(page: Browser, key: str, profile: str = "ours.yaml") -> list[WebElement]:
-    """The cells of the first setting of that key below a profile's name."""
+def cells(page: Browser, key: str) -> list[WebElement]:
+    """The cells of the first setting of that key in `ours.yaml`."""
     found = page.script(
         """
         const rows = [...document.querySelectorAll("#grid tbody tr")];
@@ -80,7 +80,7 @@ def cells(page: Browser, key: str, profile: str = "ours.yaml") -> list[WebElemen
         const row = rows.slice(start).find(names);
         return row ? [...row.querySelectorAll("td")] : [];
         """,
-        profile,
+        "ours.yaml",
         key,
     )
     return list(found)
