@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from omnicfg import confine
+from omnicfg.commands._measuring import Asked, compare_answers, measure_costs
 from omnicfg.commands._options import OVERLAYS, PIPELINE, PLATFORM_OR_CUDA, SETTINGS, profile_names, refuse_unread, said
 from omnicfg.commands._simulating import CACHES, GOAL, RATE, REPLICAS, ROUTING, TRACE, simulate, write_trace
 from omnicfg.commands.serve import MODEL
@@ -19,17 +20,11 @@ from omnicfg.streams import note
 from omnicfg.wording import listed
 
 if TYPE_CHECKING:
-    from omnicfg.bench.arms import Arm
     from omnicfg.bench.loads import Load
-    from omnicfg.bench.prompts import Vocabulary
-    from omnicfg.bench.setting import Subject
     from omnicfg.bench.store import Store
 
 HELP = "Measure a prefix cache, see whether it changes answers, compare reports, or simulate replicas."
 
-_EACH: Final = 4
-"""Prompts of a load that are looked at for equality."""
-_ROUNDS: Final = 3
 _ACTIONS: Final = ("prefix-cache", "equality", "report", "compare", "simulate", "trace")
 
 
@@ -227,46 +222,29 @@ def run(
         refuse_unread(f"bench {action}", {"--api-key": _typed(api_key)}, "It is for a server that `--url` names.")
     if action == "equality" and format == "markdown":
         raise UsageError("`omnicfg bench equality` has no report in markdown", "`--format text`, or `json`.")
-    from omnicfg.bench import setting
-    from omnicfg.bench.campaign import Campaign
-    from omnicfg.bench.drivers import driver as driver_of
-    from omnicfg.bench.loads import chosen, shipped, warm_up
-    from omnicfg.bench.progress import Progress
-    from omnicfg.bench.prompts import Vocabulary
-    from omnicfg.bench.store import Store, refuse_inside
+    from omnicfg.bench.store import refuse_inside
 
-    profile = _one_profile(action, things)
-    platform, engine, driver = platform or "cuda", engine or "bundled", driver or "own"
-    out = out or Path("bench")
+    profile, out = _one_profile(action, things), out or Path("bench")
     refuse_inside(out)
-    own = _own_table(quick, loads_file)
-    subjects = _subjects(profile, _arms(arms, url), platform, overlays, settings, pipeline, model, engine, url)
-    if subjects is None:
-        return 1
-    first = subjects[0].request
-    table = own or shipped(first.plan.pipeline)
-    wanted = chosen(table, [name for word in loads or () for name in word.split(",")])
-    sender = driver_of(driver)
-    measured = _fitting(wanted, subjects, sender.ANSWERS)
-    setting.require(subjects)
-    directory = _directory(first.model_name, first.model)
-    if action == "equality":
-        vocabulary = Vocabulary.of(directory, first.config or {})
-        return _equality(subjects, measured, vocabulary, out, batch_invariant, format)
-    campaign = Campaign(
-        subjects,
-        measured,
-        warm_up(table, measured),
-        rounds or _ROUNDS,
-        sender,
-        Vocabulary.of(directory, first.config or {}),
-        directory,
-        Store.joined(out, _setup(subjects, measured, driver)),
-        Progress(),
-        api_key,
-        seconds,
+    asked = Asked(
+        profile,
+        platform or "cuda",
+        overlays or [],
+        settings or [],
+        pipeline,
+        model,
+        engine or "bundled",
+        arms,
+        url,
+        _own_table(quick, loads_file),
+        _named(loads),
+        driver or "own",
+        out,
+        _command(),
     )
-    return _told(campaign, format)
+    if action == "equality":
+        return compare_answers(asked, batch_invariant, format)
+    return measure_costs(asked, rounds, api_key, seconds, format)
 
 
 def _check_read(action: str, given: Mapping[str, object]) -> None:
@@ -367,8 +345,7 @@ def _trace(
 
         profile = _one_profile("trace", things)
         table = shipped(resolve(profile, platform=platform or "cuda", pipeline=pipeline).pipeline)
-    wanted = chosen(table, [name for word in names or () for name in word.split(",")])
-    return write_trace(wanted, rate, sys.stdout.write)
+    return write_trace(chosen(table, _named(names)), rate, sys.stdout.write)
 
 
 def _one_profile(action: str, things: list[str]) -> str:
@@ -380,70 +357,6 @@ def _one_profile(action: str, things: list[str]) -> str:
     return things[0]
 
 
-def _arms(words: list[str] | None, url: str | None) -> tuple[Arm, ...]:
-    from omnicfg.bench.arms import PREFIX_CACHE, parse_arms
-
-    arms = parse_arms(words) if words else PREFIX_CACHE
-    if url is None:
-        return arms
-    _check_url(url)
-    if words is None or len(arms) != 1:
-        raise UsageError(
-            "`--url` is one arm, and needs its name",
-            "`--url http://127.0.0.1:8091 --arm off`, then the other server with `--arm on` and the same `--out`.",
-        )
-    return arms
-
-
-def _check_url(url: str) -> None:
-    from urllib.parse import urlsplit
-
-    from omnicfg.secrets import without_passwords
-
-    try:
-        address = urlsplit(url)
-        is_server = address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
-    except ValueError:
-        is_server = False
-    if not is_server:
-        raise UsageError(f"`--url {without_passwords(url)}` is no address of a server", "`--url http://127.0.0.1:8091`")
-
-
-def _subjects(
-    profile: str,
-    arms: tuple[Arm, ...],
-    platform: str,
-    overlays: list[Path] | None,
-    settings: list[str] | None,
-    pipeline: str | None,
-    model: str | None,
-    engine: str,
-    url: str | None,
-) -> list[Subject] | None:
-    """The arms with their checked plans; ``None`` where one has errors."""
-    from omnicfg import models
-    from omnicfg.bench.setting import HOST, subject
-    from omnicfg.commands._serving import checked_plan, checkpoint_of, config_of, default_model
-    from omnicfg.compiler import check_platform
-    from omnicfg.serve.launch import Request
-
-    check_platform(platform)
-    subjects: list[Subject] = []
-    for arm in arms:
-        told = [*(settings or []), *arm.settings]
-        plan = checked_plan(profile, platform, overlays or [], told, pipeline, model, engine)
-        if plan is None:
-            note(f"omnicfg bench: arm {arm.name} is not measured, since its plan has errors")
-            return None
-        reference = model or default_model(plan.pipeline)
-        checkpoint = str(models.materialize(reference)) if models.is_builtin(reference) else checkpoint_of(reference)
-        config = config_of(reference, checkpoint, plan)
-        name = Path(reference).name if Path(checkpoint).is_dir() else reference
-        request = Request(plan, checkpoint, name.removeprefix(models.PREFIX), HOST, 0, config=config)
-        subjects.append(subject(arm, request, engine, url))
-    return subjects
-
-
 def _own_table(quick: bool, file: Path | None) -> tuple[Load, ...]:
     """The loads that the options name; none where they name none."""
     from omnicfg.bench import loads
@@ -453,96 +366,9 @@ def _own_table(quick: bool, file: Path | None) -> tuple[Load, ...]:
     return loads.read_loads(file) if file is not None else loads.quick() if quick else ()
 
 
-def _fitting(wanted: tuple[Load, ...], subjects: list[Subject], answers: frozenset[str]) -> tuple[Load, ...]:
-    """The loads that some arm can take; of the others it is told why not."""
-    fitting = []
-    for load in wanted:
-        reasons = {subject.name: subject.unfit(load, answers) for subject in subjects}
-        for arm, reason in reasons.items():
-            if reason is not None:
-                note(f"omnicfg bench: {load.name} is not measured with arm {arm}: {reason}")
-        if None in reasons.values():
-            fitting.append(load)
-    if not fitting:
-        raise UsageError("there is nothing to measure", "`--quick` has small loads, `--loads-file` takes your own.")
-    return tuple(fitting)
-
-
-def _directory(name: str, model: str) -> Path:
-    if not Path(model).is_dir():
-        raise UsageError(
-            f"prompts are made of a model's token ids, and `{name}` is no directory here",
-            "Download the model and name its directory with `--model`.",
-        )
-    return Path(model)
-
-
-def _equality(
-    subjects: list[Subject],
-    loads: tuple[Load, ...],
-    vocabulary: Vocabulary,
-    out: Path,
-    batch_invariant: bool,
-    format: str,
-) -> int:
-    from tempfile import TemporaryDirectory
-
-    from omnicfg.bench.answers import questions
-    from omnicfg.bench.equality import Equality, lines, report_of
-    from omnicfg.bench.progress import Progress
-    from omnicfg.bench.prompts import prompts_of
-    from omnicfg.bench.setting import machine_facts
-    from omnicfg.files import make_directory, write_whole
-    from omnicfg.interrupt import interruptible
-    from omnicfg.report.json import dumps
-
-    if len(subjects) != 2:
-        raise UsageError(
-            "`omnicfg bench equality` takes two arms, and starts their servers itself",
-            "`--arm off:stages.0.enable_prefix_caching=false --arm on`, or no `--arm` for the cache off and on.",
-        )
-    asked = questions(loads, [prompts_of(load, vocabulary) for load in loads], _EACH)
-    scratch, logs = out / "scratch", out / "logs"
-    for folder in (scratch, logs):
-        make_directory(folder)
-    progress = Progress()
-    with interruptible(), TemporaryDirectory(dir=scratch) as aside:
-        verdicts = Equality(subjects[0], subjects[1], asked, Path(aside), logs, progress, batch_invariant).run()
-    progress.end()
-    report = report_of(subjects, verdicts, machine_facts(), _command())
-    write_whole(out / "equality.json", dumps(report))
-    sys.stdout.write(dumps(report) if format == "json" else "".join(f"{line}\n" for line in lines(report)))
-    return int(not report["equal"])
-
-
-def _setup(subjects: list[Subject], loads: tuple[Load, ...], driver: str) -> dict[str, Any]:
-    """What measurements have to share to be compared; the command is only told."""
-    from omnicfg.bench.arms import shown
-    from omnicfg.bench.report import RUNNING
-
-    first = subjects[0]
-    plan = first.request.plan
-    return {
-        "kind": "prefix-cache",
-        "command": _command(),
-        "profile": Path(plan.profile).name,
-        "pipeline": plan.pipeline,
-        "platform": plan.platform,
-        "model": first.request.model_name,
-        "engine": first.engine if first.url is None else RUNNING,
-        "driver": driver,
-        "arms": {
-            one.name: {
-                "settings": [shown(setting) for setting in one.arm.settings],
-                "alone": one.arm.alone,
-                "rows": one.arm.rows,
-                "plan": one.digest,
-                "limits": one.limits,
-            }
-            for one in subjects
-        },
-        "loads": {load.name: load.to_dict() for load in loads},
-    }
+def _named(words: list[str] | None) -> list[str]:
+    """The loads that ``--loads`` names."""
+    return [name for word in words or () for name in word.split(",")]
 
 
 def _command() -> str:
@@ -554,26 +380,3 @@ def _command() -> str:
         if words[index - 1] == "--api-key" or word.startswith("--api-key="):
             words[index] = "--api-key=***" if "=" in word else "***"
     return shlex.join(words)
-
-
-def _told(campaign: Any, format: str) -> int:
-    """Measures, then writes the report and prints it."""
-    from omnicfg.bench.report import failures, report_of
-    from omnicfg.bench.written import show, write
-    from omnicfg.interrupt import interruptible
-
-    try:
-        with interruptible():
-            complete = campaign.run()
-    finally:
-        campaign.progress.end()
-        report = report_of(campaign.store.setup, campaign.store.measurements())
-        if report["measurements"]:
-            write(campaign.store.folder, report)
-    show(report, format)
-    if not complete:
-        if campaign.kept:
-            note("omnicfg bench: time is up: the same command again goes on")
-        else:
-            note("omnicfg bench: nothing is measured: no load fits into so few `--seconds`, as far as can be foreseen")
-    return int(not complete or any(map(failures, report["measurements"])))

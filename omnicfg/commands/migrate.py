@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from omnicfg.commands._command_line import COMMAND, COMMAND_FROM, parsed_command
 from omnicfg.commands._options import PIPELINE, profile_names
@@ -40,6 +40,32 @@ PLATFORM = Annotated[
 FORMAT = Annotated[str, Option("--format", choices=("text", "json", "markdown"), help="How to print the report.")]
 
 
+class _Asked(NamedTuple):
+    """What to make, of a file or of a command, and how to report it."""
+
+    output: Path | None
+    flat: bool
+    base: str | None
+    pipeline: str | None
+    platform: str | None
+    format: str
+
+    def of(self, old: Path, line: CommandLine | None = None) -> Migration:
+        """The migration of a stage config, with the flags of the command that names it if any."""
+        from omnicfg.migrate.run import migrate
+
+        _check_output(self.output, [old])
+        return migrate(
+            old,
+            target=self.output,
+            pipeline=self.pipeline,
+            platform=self.platform,
+            base=self.base,
+            flat=self.flat,
+            line=line,
+        )
+
+
 def run(
     paths: PATHS = [],  # noqa: B006  # never changed
     output: OUTPUT = None,
@@ -56,11 +82,12 @@ def run(
 ) -> int:
     """Exit code: 0 where everything is still said, 1 where something is lost, 2 where a file cannot be migrated."""
     line = parsed_command(command, command_from)
+    asked = _Asked(output, flat, base, pipeline, platform, format)
     if line is not None:
         if paths or in_place or check:
             raise UsageError("a command names its own files", "Give `-o FILE` or `--stdout`, and no OLD.")
         _check_ways([output is not None, stdout], flat, base)
-        return _of_command(line, output, flat, base, pipeline, platform, format)
+        return _of_command(line, asked)
     _check_request(paths, [output is not None, in_place, stdout, check], flat, base)
     if check:
         paths = [path for path in paths if _is_old(path)]
@@ -71,7 +98,7 @@ def run(
             try:
                 if in_place:
                     _check_plain(path)
-                done.append(_migrated(path, output, flat, base, pipeline, platform))
+                done.append(asked.of(path))
             except OmnicfgError as error:
                 if not (check or in_place):
                     raise
@@ -85,47 +112,29 @@ def run(
     return int(not all(migration.is_whole for migration in done))
 
 
-def _of_command(
-    line: CommandLine,
-    output: Path | None,
-    flat: bool,
-    base: str | None,
-    pipeline: str | None,
-    platform: str | None,
-    format: str,
-) -> int:
+def _of_command(line: CommandLine, asked: _Asked) -> int:
     """An old command with its stage config becomes a profile; one of today an overlay on the profile it names."""
     from omnicfg.migrate.command import migrate_command
 
     if line.stage_config is not None:
-        return _of_old_command(line, line.stage_config, output, flat, base, pipeline, platform, format)
-    if flat:
+        return _of_old_command(line, line.stage_config, asked)
+    if asked.flat:
         raise UsageError("the flags of a command go over its profile, which is their base", "Leave `--flat` out.")
     from omnicfg.command_line.profile import profile_of
     from omnicfg.compiler import load, pipeline_of
 
-    named, key = profile_of(line, base or "", pipeline, None, "`--base`")
+    named, key = profile_of(line, asked.base or "", asked.pipeline, None, "`--base`")
     profile = load(named)
-    _check_output(output, list(profile.chain.paths.values()))
-    target = output or Path("overlay.yaml")
-    made = migrate_command(line, profile, pipeline_of(profile, key), target, platform or "cuda")
-    return _show_command(made, output, format)
+    _check_output(asked.output, list(profile.chain.paths.values()))
+    target = asked.output or Path("overlay.yaml")
+    made = migrate_command(line, profile, pipeline_of(profile, key), target, asked.platform or "cuda")
+    return _show_command(made, asked.output, asked.format)
 
 
-def _of_old_command(
-    line: CommandLine,
-    config: Word,
-    output: Path | None,
-    flat: bool,
-    base: str | None,
-    pipeline: str | None,
-    platform: str | None,
-    format: str,
-) -> int:
+def _of_old_command(line: CommandLine, config: Word, asked: _Asked) -> int:
     """The profile of an old command's stage config, its flags included, and the command that starts it."""
     from omnicfg.diagnostics import Severity
     from omnicfg.migrate.command import old_findings, shortest, unread_flags
-    from omnicfg.migrate.run import migrate
     from omnicfg.report.json import dumps
     from omnicfg.report.terminal import one_line
     from omnicfg.report.text import render_errors
@@ -133,19 +142,18 @@ def _of_old_command(
     if config.unknown:
         message = f"which stage config the command starts is not known: nothing here tells `{config.text}`"
         raise UsageError(message, "Migrate the file itself: `omnicfg migrate OLD -o FILE`.")
-    old = Path(config.text)
-    _check_output(output, [old])
-    done = migrate(old, target=output, pipeline=pipeline, platform=platform, base=base, flat=flat, line=line)
+    old, output = Path(config.text), asked.output
+    done = asked.of(old, line)
     _write(done, output, in_place=False, quiet=output is None)
     found = old_findings(line, done.pipeline)
     unread = unread_flags(line, done.outcomes)
     command = shortest(line, str(output or old.with_name("profile.yaml")))
     told = sys.stdout if output else sys.stderr
-    if format == "json":
+    if asked.format == "json":
         rest = {"command": command, "unread": unread, "findings": [finding.to_dict() for finding in found]}
         told.write(dumps({**done.to_dict(), **rest}))
     else:
-        _report([done], [], format, on_stdout=output is not None)
+        _report([done], [], asked.format, on_stdout=output is not None)
         for text in unread:
             why = "every stage of the old file sets that itself, or takes no such thing"
             print(one_line(f"`{text}` changed nothing: {why}"), file=told)
@@ -198,7 +206,7 @@ def _check_ways(ways: Sequence[bool], flat: bool, base: str | None) -> None:
 
 
 def _is_old(path: Path) -> bool:
-    """Whether a file is of the old schema, or may be; what is wrong with it is for :func:`_migrated` to tell."""
+    """Whether a file is of the old schema, or may be; what is wrong with it is for :meth:`_Asked.of` to tell."""
     from omnicfg.migrate.old_file import is_old
     from omnicfg.passes.read import read_file
     from omnicfg.tree import Layer, LayerKind
@@ -254,15 +262,6 @@ def _check_plain(path: Path) -> None:
         raise UsageError(f"{path} is a link, which a file would replace", "Name the file that it leads to.")
     if path.exists() and not path.is_file():
         raise UsageError(f"{path} is not a regular file", "Leave `-o` out to have the profile printed.")
-
-
-def _migrated(
-    path: Path, output: Path | None, flat: bool, base: str | None, pipeline: str | None, platform: str | None
-) -> Migration:
-    from omnicfg.migrate.run import migrate
-
-    _check_output(output, [path])
-    return migrate(path, target=output, pipeline=pipeline, platform=platform, base=base, flat=flat)
 
 
 def _write(migration: Migration, output: Path | None, in_place: bool, *, quiet: bool) -> None:

@@ -13,6 +13,7 @@ from omnicfg.migrate.outcome import Fate, Outcome, Wanted
 from omnicfg.migrate.owned import Owned
 from omnicfg.migrate.recognise import Recognised, Topology
 from omnicfg.near import did_you_mean
+from omnicfg.plan import CONNECTOR_SIDES
 from omnicfg.report.yaml import inline
 from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Scalar, Sequence, grow, plain
 from omnicfg.wording import is_number
@@ -337,9 +338,8 @@ def is_expression(node: Node) -> bool:
 
 
 def _references(old: OldFile) -> set[str]:
-    sides = ("input_connectors", "output_connectors")
     settings = [setting for stage in old.stages for setting in stage.settings]
-    return {each.value for each in settings if each.path[0] in sides and isinstance(each.value, str)}
+    return {each.value for each in settings if each.path[0] in CONNECTOR_SIDES and isinstance(each.value, str)}
 
 
 def _is_connector_name(setting: Setting) -> bool:

@@ -8,7 +8,7 @@ from omnicfg.catalog.upstream import VLLM_OMNI, deploy_schema
 from omnicfg.diagnostics import Severity
 from omnicfg.fixes.edits import rewrite_value
 from omnicfg.near import near
-from omnicfg.plan import Plan
+from omnicfg.plan import CONNECTOR_SIDES, Plan
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.tree import Mapping, Node, plain
 
@@ -53,7 +53,7 @@ def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
         if name in used:
             yield from _problems(connector, f"connector `{name}`", None, subject)
     for stage in plan.stages:
-        for side in ("input_connectors", "output_connectors"):
+        for side in CONNECTOR_SIDES:
             references = stage.extras.items.get(side)
             for edge, node in references.items.items() if isinstance(references, Mapping) else ():
                 if not isinstance(plain(node), str):

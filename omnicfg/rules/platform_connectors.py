@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from omnicfg.catalog.upstream import VLLM_OMNI
 from omnicfg.diagnostics import Severity
 from omnicfg.keys import blocks_of
+from omnicfg.plan import CONNECTOR_SIDES
 from omnicfg.rule import DEFAULT_ENGINE, Finding, Rule, Subject
 from omnicfg.tree import Mapping
 
@@ -51,7 +52,7 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
     for block in blocks_of(document, subject):
         if block.place != "stage" or block.platform is None:
             continue
-        for side in ("input_connectors", "output_connectors"):
+        for side in CONNECTOR_SIDES:
             if side in block.node.items:
                 yield Finding(
                     block.node.key_mark(side),

@@ -22,7 +22,7 @@ from omnicfg.bench.store import Store
 from omnicfg.bench.written import write
 from omnicfg.catalog.paths import schemas_dir
 from omnicfg.cli import main, run
-from omnicfg.commands import bench
+from omnicfg.commands import _measuring
 from omnicfg.errors import ServeError, UsageError
 from omnicfg.report.terminal import Style
 
@@ -150,7 +150,7 @@ def test_a_bench_whose_hidden_states_are_lacking_does_not_end_well(tmp_path: Pat
     store = Store.joined(tmp_path / "out", SETUP)
     store.keep(measurement(1, "off", "P1024_h0_c1", 8.0, payloads=payloads))
     done = SimpleNamespace(run=lambda: True, progress=Progress(StringIO()), store=store, kept=1)
-    assert bench._told(done, "text") == 1
+    assert _measuring._told(done, "text") == 1
 
 
 def test_one_arm_alone_is_a_table_too() -> None:
@@ -380,7 +380,7 @@ def test_a_bench_that_measured_nothing_leaves_no_report(tmp_path: Path) -> None:
         raise ServeError("no server")
 
     with pytest.raises(ServeError, match="no server"):
-        bench._told(SimpleNamespace(run=fails, progress=Progress(StringIO()), store=store, kept=0), "text")
+        _measuring._told(SimpleNamespace(run=fails, progress=Progress(StringIO()), store=store, kept=0), "text")
     assert {path.name for path in store.folder.iterdir()} == {"setup.json", "measurements", "logs", "scratch"}
 
 

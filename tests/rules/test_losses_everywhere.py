@@ -252,17 +252,24 @@ def test_a_runtime_in_two_blocks_of_a_platform(profile_file: WriteProfile) -> No
 
 
 # ------------------------------------------------------------------------------------ the platform's block below
-@pytest.mark.parametrize("place", ["base", "base of the base", "profile under an overlay"])
+BELOW = ("base", "base of the base", "profile under an overlay")
+
+
+def found_above(profile_file: WriteProfile, lower: str, upper: str, place: str) -> list[Diagnostic]:
+    """What is found where a file is one of ``BELOW`` to another."""
+    if place == "profile under an overlay":
+        return omnicfg.validate(profile_file(lower), overlays=[profile_file(upper, "overlay.yaml")])
+    profile_file(lower, "base.yaml")
+    profile_file("base_config: base.yaml\ntrust_remote_code: true\n", "middle.yaml")
+    base = "middle.yaml" if place == "base of the base" else "base.yaml"
+    return omnicfg.validate(profile_file(f"{upper}base_config: {base}\n"))
+
+
+@pytest.mark.parametrize("place", BELOW)
 def test_a_block_that_goes_over_what_a_file_on_top_says(profile_file: WriteProfile, place: str) -> None:
     lower = HEAD + "stages: [{stage_id: 0, max_num_seqs: 8}]\n" + block("max_num_seqs: 1")
     upper = stages("max_num_seqs: 4")
-    if place == "profile under an overlay":
-        found = omnicfg.validate(profile_file(lower), overlays=[profile_file(upper, "overlay.yaml")])
-    else:
-        profile_file(lower, "base.yaml")
-        profile_file("base_config: base.yaml\ntrust_remote_code: true\n", "middle.yaml")
-        base = "middle.yaml" if place == "base of the base" else "base.yaml"
-        found = omnicfg.validate(profile_file(f"{upper}base_config: {base}\n"))
+    found = found_above(profile_file, lower, upper, place)
     assert [(one.code, one.line, one.column, one.platform, one.stage_id) for one in losses(found)] == [
         ("OC302", 3, 19, "npu", 0)
     ]
@@ -321,18 +328,12 @@ def test_a_runner_that_a_platform_could_have_is_one(profile_file: WriteProfile) 
         ("OC307", "platforms: {npu: {stages: [{stage_id: 0}]}}", "platforms: null", 12),
     ],
 )
-@pytest.mark.parametrize("place", ["base", "base of the base", "overlay"])
+@pytest.mark.parametrize("place", BELOW)
 def test_settings_of_the_whole_profile(
     profile_file: WriteProfile, code: str, below: str, above: str, column: int, place: str
 ) -> None:
     lower, upper = f"{HEAD}{below}\n", f"{above}\n"
-    if place == "overlay":
-        found = omnicfg.validate(profile_file(lower), overlays=[profile_file(upper, "overlay.yaml")])
-    else:
-        profile_file(lower, "base.yaml")
-        profile_file("base_config: base.yaml\ntrust_remote_code: true\n", "middle.yaml")
-        base = "middle.yaml" if place == "base of the base" else "base.yaml"
-        found = omnicfg.validate(profile_file(f"{upper}base_config: {base}\n"))
+    found = found_above(profile_file, lower, upper, place)
     assert [(one.code, one.line, one.column, one.platform) for one in losses(found)] == [(code, 1, column, None)]
 
 
