@@ -6,13 +6,12 @@ import errno
 import gc
 import os
 import sys
-from importlib import import_module
 from types import ModuleType
 from typing import Final, TextIO
 
 from omnicfg import streams
 from omnicfg.errors import OmnicfgError, UsageError
-from omnicfg.registry import module_names, modules_of
+from omnicfg.registry import module_spelt, modules_of, spelt_names
 
 PROG: Final = "omnicfg"
 COMPLETE: Final = "_OMNICFG_COMPLETE"
@@ -25,13 +24,13 @@ _ABOUT: Final = "Compile, check, diff and serve deploy profiles of multi-stage o
 
 def command_names() -> tuple[str, ...]:
     """The commands as they are typed."""
-    return tuple(name.replace("_", "-") for name in module_names(_COMMANDS))
+    return spelt_names(_COMMANDS)
 
 
 def command_module(name: str) -> ModuleType:
     """The module of a command: ``HELP`` and ``run``. Raises :class:`UsageError` with a near name."""
     if name in command_names():
-        return import_module(f"{_COMMANDS}.{name.replace('-', '_')}")
+        return module_spelt(_COMMANDS, name)
     from omnicfg.near import did_you_mean
 
     if name.startswith("-"):

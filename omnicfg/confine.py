@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from omnicfg.catalog.paths import data_root
 from omnicfg.errors import UsageError
+from omnicfg.files import is_below
 
 
 class _Limits(NamedTuple):
@@ -56,9 +57,9 @@ def copied(origin: Path, copy: Path) -> Iterator[None]:
 
 
 def _in_copy(root: str, origin: str, copy: str) -> str | None:
-    if _is_below(root, origin):
+    if is_below(root, origin):
         return os.path.normpath(os.path.join(copy, os.path.relpath(root, origin)))  # noqa: PTH118
-    return copy if _is_below(origin, root) else None
+    return copy if is_below(origin, root) else None
 
 
 @contextmanager
@@ -79,11 +80,7 @@ def may_read(path: str | os.PathLike[str]) -> bool:
         real = os.path.realpath(path)
     except (OSError, ValueError):
         return False
-    return any(_is_below(real, folder) for folder in _limits.folders)
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+    return any(is_below(real, folder) for folder in _limits.folders)
 
 
 def require_readable(path: str | os.PathLike[str]) -> None:

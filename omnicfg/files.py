@@ -35,6 +35,11 @@ def relative_to_here(path: Path) -> Path:
     return Path(os.path.relpath(path, current_folder()))
 
 
+def is_below(path: str, folder: str) -> bool:
+    """Whether a path is that of a folder or of something in it; both are full and normal, no link is followed."""
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
 def make_directory(folder: Path) -> None:
     """A directory and those above it, where they are not there yet. Raises :class:`UsageError`."""
     try:

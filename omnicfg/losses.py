@@ -28,7 +28,6 @@ SPELLINGS: Final = {
     OWN_KEY_WINS: "the stage's own key",
     EXTRAS_WIN: "`engine_extras`",
 }
-_IN_FILES: Final = (LayerKind.BASE, LayerKind.PROFILE, LayerKind.OVERLAY, LayerKind.PLATFORM)
 _LONGEST: Final = 60  # of a value in a message
 
 
@@ -93,10 +92,6 @@ class Losses:
     def rank_of(self, mark: Mark) -> int:
         """A file's place in the chain, 0 for the lowest; -1 for what is no file of the profile."""
         return self._ranks.get(mark.file, -1)
-
-    def is_written(self, node: Node) -> bool:
-        """Whether somebody wrote the value, in a file or as an override; not so for defaults and topology."""
-        return node.layer.kind in (*_IN_FILES, LayerKind.OVERRIDE)
 
     @functools.cached_property
     def documents(self) -> list[Mapping]:

@@ -6,7 +6,7 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from omnicfg.secrets import flag_of, redacted
-from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Route, Sequence, plain
+from omnicfg.tree import Layer, LayerKind, Mapping, Mark, Node, Route, Scalar, Sequence, plain
 
 _WRITTEN: Final = frozenset(
     {LayerKind.BASE, LayerKind.PROFILE, LayerKind.OVERLAY, LayerKind.PLATFORM, LayerKind.OVERRIDE}
@@ -16,6 +16,11 @@ _WRITTEN: Final = frozenset(
 def is_written(node: Node) -> bool:
     """Whether a file or the command line says it, rather than a default or the topology."""
     return node.layer.kind in _WRITTEN
+
+
+def is_unset(node: Node) -> bool:
+    """Whether a field of the deploy language has no value: nothing sets it, and its default is null."""
+    return node.layer.kind is LayerKind.DEFAULT and isinstance(node, Scalar) and node.value is None
 
 
 def is_flag(node: Node) -> bool:

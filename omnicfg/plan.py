@@ -34,6 +34,12 @@ class StagePlan:
         return str(self.tree.value("stage_type"))
 
     @property
+    def title(self) -> str:
+        """``stage 0: thinker (llm, ar)``"""
+        kind = self.stage_type if self.worker_type is None else f"{self.stage_type}, {self.worker_type}"
+        return f"stage {self.stage_id}: {self.model_stage} ({kind})"
+
+    @property
     def worker_type(self) -> str | None:
         value = self.tree.value("worker_type")
         return None if value is None else str(value)

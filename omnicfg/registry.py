@@ -23,3 +23,13 @@ def module_names(package: str) -> tuple[str, ...]:
     files = [file for path in import_module(package).__path__ for file in os.listdir(path)]  # noqa: PTH208
     names = {file.removesuffix(".py") for file in files if file.endswith(".py")}
     return tuple(sorted(name for name in names if not name.startswith("_")))
+
+
+def spelt_names(package: str) -> tuple[str, ...]:
+    """The same as a command line and records spell them: ``vllm-omni`` for ``vllm_omni.py``."""
+    return tuple(name.replace("_", "-") for name in module_names(package))
+
+
+def module_spelt(package: str, name: str) -> ModuleType:
+    """The module of one of the :func:`spelt_names`; the others are not imported."""
+    return import_module(f"{package}.{name.replace('-', '_')}")

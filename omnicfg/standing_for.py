@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
+from omnicfg.files import is_below
+
 _in_force: ContextVar[tuple[str, str] | None] = ContextVar("standing_for", default=None)
 
 
@@ -33,11 +35,11 @@ def beside(file: Path, value: str) -> Path:
     copy, origin = places
     folder = os.path.normpath(file.parent.absolute())
     target = _joined(folder, value)
-    if _is_below(target, copy):
+    if is_below(target, copy):
         return file.parent / value
-    if _is_below(folder, copy):
+    if is_below(folder, copy):
         target = _joined(_moved(folder, copy, origin), value)
-    return Path(_moved(target, origin, copy) if _is_below(target, origin) else target)
+    return Path(_moved(target, origin, copy) if is_below(target, origin) else target)
 
 
 def _joined(folder: str, value: str) -> str:
@@ -46,7 +48,3 @@ def _joined(folder: str, value: str) -> str:
 
 def _moved(path: str, start: str, end: str) -> str:
     return _joined(end, os.path.relpath(path, start))
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)

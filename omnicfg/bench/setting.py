@@ -9,7 +9,6 @@ import platform
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +20,7 @@ from omnicfg.plan import Plan
 from omnicfg.serve import engines, preflight
 from omnicfg.serve.engines import bundled
 from omnicfg.serve.launch import Launch, Request
-from omnicfg.serve.machine import Machine, this_machine
+from omnicfg.serve.machine import Machine, installed_version, this_machine
 from omnicfg.serve.speech import silent_reason, speaks
 from omnicfg.serve.text_part import text_part
 
@@ -156,17 +155,10 @@ def machine_facts() -> dict[str, Any]:
             "python": platform.python_version(),
             "vllm": machine.vllm.version if machine.vllm else None,
             "vllm-omni": machine.vllm_omni,
-            "torch": _installed("torch"),
-            "transformers": _installed("transformers"),
+            "torch": installed_version("torch"),
+            "transformers": installed_version("transformers"),
         },
     }
-
-
-def _installed(distribution: str) -> str | None:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _cpu() -> str:

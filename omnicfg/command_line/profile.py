@@ -12,7 +12,7 @@ from omnicfg.command_line.findings import finding
 from omnicfg.command_line.parse import CommandLine
 from omnicfg.diagnostics import Diagnostic
 from omnicfg.errors import UsageError
-from omnicfg.passes.pipeline import pipeline_of_model
+from omnicfg.passes.pipeline import folded, pipeline_of_model
 from omnicfg.tree import Mark
 
 
@@ -61,13 +61,9 @@ def _told_by_model(line: CommandLine, model: Path | None) -> str | None:
 
 def _told_by_name(text: str) -> str | None:
     """The pipeline whose key is in the last part of a model's name, as upstream tells it where a model says nothing."""
-    name = _folded(text.rstrip("/").rpartition("/")[2])
-    contained = [key for key in pipelines() if _folded(key) in name]
+    name = folded(text.rstrip("/").rpartition("/")[2])
+    contained = [key for key in pipelines() if folded(key) in name]
     return max(contained, key=len) if contained and name else None
-
-
-def _folded(name: str) -> str:
-    return name.lower().replace("-", "").replace("_", "")
 
 
 def findings_of_command(line: CommandLine) -> Iterator[Diagnostic]:

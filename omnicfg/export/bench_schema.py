@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from omnicfg.bench.loads import ANSWERS
 from omnicfg.bench.report import KIND
 from omnicfg.bench.store import VERSION
 from omnicfg.catalog.upstream import deploy_schema
-
-Schema = dict[str, Any]
+from omnicfg.export.schema_parts import DIALECT, Schema, nullable, record
 
 TEXT: Schema = {"type": "string"}
 LARGEST = 10**18
@@ -38,7 +34,7 @@ def bench_schema() -> Schema:
         "loads": {"type": "array", "items": _load()},
         "measurements": {"type": "array", "items": _measurement()},
     }
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "bench.schema.json", "title": "Bench"}
+    head = {"$schema": DIALECT, "$id": "bench.schema.json", "title": "Bench"}
     return head | {"description": "What `omnicfg bench prefix-cache` measured."} | record(properties)
 
 
@@ -49,7 +45,8 @@ def _arm() -> Schema:
             "alone": {"type": "boolean", "description": "The first stage alone is served."},
             "rows": {"type": "boolean", "description": "Every request asks for its hidden states."},
             "plan": TEXT | {"description": "A digest of the plan."},
-            "limits": _map(maybe(COUNT)) | {"description": "Engine args that bound the first stage; null: vLLM's own."},
+            "limits": _map(nullable(COUNT))
+            | {"description": "Engine args that bound the first stage; null: vLLM's own."},
         }
     )
 
@@ -89,25 +86,25 @@ def _summary() -> Schema:
         {
             "rounds": COUNT,
             "requests_per_second": _range(),
-            "hit_rate": maybe(_range()),
-            "ttft_ms": maybe(SIZE),
-            "tpot_ms": maybe(SIZE),
-            "ttfp_ms": maybe(SIZE),
-            "real_time_factor": maybe(SIZE),
-            "cache_tokens": maybe(COUNT),
-            "resident_gib": maybe(SIZE),
+            "hit_rate": nullable(_range()),
+            "ttft_ms": nullable(SIZE),
+            "tpot_ms": nullable(SIZE),
+            "ttfp_ms": nullable(SIZE),
+            "real_time_factor": nullable(SIZE),
+            "cache_tokens": nullable(COUNT),
+            "resident_gib": nullable(SIZE),
             "errors": COUNT,
-            "ratio": maybe(_range()) | {"description": "Requests per second to the baseline's of the same round."},
-            "ttft_ratio": maybe(SIZE),
-            "tpot_ratio": maybe(SIZE),
-            "ttfp_ratio": maybe(SIZE),
+            "ratio": nullable(_range()) | {"description": "Requests per second to the baseline's of the same round."},
+            "ttft_ratio": nullable(SIZE),
+            "tpot_ratio": nullable(SIZE),
+            "ttfp_ratio": nullable(SIZE),
         }
     )
 
 
 def _measurement() -> Schema:
     """One arm under one load in one round."""
-    times = maybe(record({"mean": SIZE, "median": SIZE, "p99": SIZE}))
+    times = nullable(record({"mean": SIZE, "median": SIZE, "p99": SIZE}))
     resident = {"type": "object", "additionalProperties": False, "required": ["all"]}
     return record(
         {
@@ -130,14 +127,14 @@ def _measurement() -> Schema:
             | {"description": "Seconds from sending to the last packet of sound, for each second of it."},
             "queried_tokens": COUNT | {"description": "Prompt tokens that were looked up in the prefix cache."},
             "hit_tokens": COUNT,
-            "hit_rate": maybe(SIZE),
-            "payloads": maybe(record({"complete": COUNT, "incomplete": COUNT, "bytes": COUNT}))
+            "hit_rate": nullable(SIZE),
+            "payloads": nullable(record({"complete": COUNT, "incomplete": COUNT, "bytes": COUNT}))
             | {"description": "The hidden states that came, of requests that asked for them."},
             "preemptions": COUNT,
-            "resident_gib": maybe(resident | {"properties": {"stage_0": SIZE, "all": SIZE}}),
-            "cache_tokens": maybe(COUNT),
-            "block_tokens": maybe(COUNT),
-            "server": record({"start_s": maybe(SIZE), "log": maybe(TEXT), "speaks": {"type": "boolean"}}),
+            "resident_gib": nullable(resident | {"properties": {"stage_0": SIZE, "all": SIZE}}),
+            "cache_tokens": nullable(COUNT),
+            "block_tokens": nullable(COUNT),
+            "server": record({"start_s": nullable(SIZE), "log": nullable(TEXT), "speaks": {"type": "boolean"}}),
             "machine": _machine(),
         }
     )
@@ -147,20 +144,5 @@ def _range() -> Schema:
     return record({"median": SIZE, "low": SIZE, "high": SIZE})
 
 
-def maybe(schema: Schema) -> Schema:
-    """That, or null, of which no other keyword says anything."""
-    return schema | {"type": [schema["type"], "null"]}
-
-
 def _map(schema: Schema) -> Schema:
     return {"type": "object", "additionalProperties": schema}
-
-
-def record(properties: Mapping[str, Any]) -> Schema:
-    """An object with these properties and no others."""
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": dict(properties),
-        "required": list(properties),
-    }

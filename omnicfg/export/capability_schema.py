@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any, Final
+from typing import Final
 
 from omnicfg.catalog.capabilities import Situation
 from omnicfg.catalog.upstream import deploy_schema, pipelines
 from omnicfg.evidence import CAPABILITY_OF
+from omnicfg.export.schema_parts import DIALECT, Schema, closed
 from omnicfg.rule import ENGINES
-
-Schema = dict[str, Any]
 
 _TEXT: Final[Schema] = {"type": "string"}
 _NAME: Final[Schema] = {"type": "string", "pattern": "^[a-z0-9]+(-[a-z0-9]+)*$"}
@@ -33,7 +32,7 @@ def capability_schema() -> Schema:
         | _told("Every stage of these pipelines, once."),
     }
     return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$schema": DIALECT,
         "$id": "capability.schema.json",
         "title": "Capability record",
         "description": (
@@ -229,5 +228,4 @@ def _set_of(items: Schema) -> Schema:
 
 
 def _block(properties: Schema, *, required: list[str] | None = None) -> Schema:
-    block: Schema = {"type": "object", "additionalProperties": False, "properties": properties}
-    return block | ({"required": required} if required else {})
+    return closed(properties) | ({"required": required} if required else {})

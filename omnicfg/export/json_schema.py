@@ -29,7 +29,8 @@ from omnicfg.export import schema_words as words
 from omnicfg.export.bench_schema import bench_schema
 from omnicfg.export.capability_schema import capability_schema
 from omnicfg.export.policy_schema import policy_schema
-from omnicfg.export.schema_types import Schema, annotation_type, combined, json_schema
+from omnicfg.export.schema_parts import DIALECT, Schema, closed, nullable, record
+from omnicfg.export.schema_types import annotation_type, combined, json_schema
 from omnicfg.export.settings_schema import settings_schema
 from omnicfg.export.simulation_schema import simulation_schema
 from omnicfg.export.vllm_types import Type
@@ -37,7 +38,6 @@ from omnicfg.findings.baseline import VERSION
 from omnicfg.value_types import parse_annotation
 from omnicfg.wording import listed
 
-_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _UNSET: Final = "Unset, in vLLM "
 _LLM: Final = ("llm_ar", "llm_generation")
 
@@ -75,13 +75,13 @@ def profile_schema() -> Schema:
         "pipeline": json_schema({"choices": sorted(pipelines())}),
         "session_mode": json_schema({"choices": list(deploy_schema().session_modes)}, nullable=False),
         "duplex_session": _block("duplexSession"),
-        "connectors": _nullable({"type": "object", "additionalProperties": {"$ref": "#/$defs/connector"}}),
-        "edges": _nullable({"type": "array", "items": {"$ref": "#/$defs/edge"}}),
+        "connectors": nullable({"type": "object", "additionalProperties": {"$ref": "#/$defs/connector"}}),
+        "edges": nullable({"type": "array", "items": {"$ref": "#/$defs/edge"}}),
         "stages": {"type": "array", "items": {"$ref": "#/$defs/stage"}},
-        "platforms": _nullable(_closed({name: _block("platform") for name in deploy_schema().platforms})),
+        "platforms": nullable(closed({name: _block("platform") for name in deploy_schema().platforms})),
     }
     schema: Schema = {
-        "$schema": _DIALECT,
+        "$schema": DIALECT,
         "$id": "profile.schema.json",
         "title": "Deploy profile",
         "description": f"A deploy profile of vLLM-Omni {VLLM_OMNI}, as omnicfg compiles it.",
@@ -107,13 +107,13 @@ def _tell_defaults(block: Schema) -> None:
 def _definitions() -> dict[str, Schema]:
     return {
         "stage": _stage(),
-        "engineArgs": _closed({name: _engine_arg(name) for name in _engine_arg_names()}),
-        "runtime": _closed({name: _own(name) for name in ("devices", "num_replicas", "env")}),
+        "engineArgs": closed({name: _engine_arg(name) for name in _engine_arg_names()}),
+        "runtime": closed({name: _own(name) for name in ("devices", "num_replicas", "env")}),
         "samplingParams": _open(_params("sampling_params", "diffusion_sampling_params")),
         "poolingParams": _open(_params("pooling_params")),
-        "duplexSession": _closed(_duplex_session()),
-        "platform": _closed(_platform()),
-        "connector": _closed(_connector()),
+        "duplexSession": closed(_duplex_session()),
+        "platform": closed(_platform()),
+        "connector": closed(_connector()),
         "edge": _open(_described({name: {"type": ["integer", "string"]} for name in words.EDGE}, words.EDGE)),
         **{name: _config(config) for name, config in _vllm()["configs"].items()},
     }
@@ -130,13 +130,13 @@ def _stage() -> Schema:
         "runtime": {"$ref": "#/$defs/runtime"},
     }
     flat = {name: {"$ref": f"#/$defs/engineArgs/properties/{name}"} for name in _engine_arg_names()}
-    return _closed(flat | _described(properties, words.STAGE)) | {"required": ["stage_id"]}
+    return closed(flat | _described(properties, words.STAGE)) | {"required": ["stage_id"]}
 
 
 def _platform() -> dict[str, Schema]:
     properties = {
         "model_runner": _typed("model_runner", _wide_type("model_runner")),
-        "stages": _nullable({"type": "array", "items": {"$ref": "#/$defs/stage"}}),
+        "stages": nullable({"type": "array", "items": {"$ref": "#/$defs/stage"}}),
     }
     return _described(properties, words.PLATFORM)
 
@@ -145,7 +145,7 @@ def _connector() -> dict[str, Schema]:
     schema, readers = deploy_schema(), load_json(_DEPLOY)["connector_extra_keys"]
     known = {"anyOf": [{"enum": sorted(schema.connector_classes)}, {"type": "string"}]}
     extra = {name: {"description": "Read by " + listed(files) + "."} for name, files in sorted(readers.items())}
-    return _described({"name": known, "extra": _nullable(_open(extra))}, words.CONNECTOR)
+    return _described({"name": known, "extra": nullable(_open(extra))}, words.CONNECTOR)
 
 
 def _duplex_session() -> dict[str, Schema]:
@@ -315,11 +315,11 @@ def plan_schema() -> Schema:
         "profile": text | {"description": "The profile as it was named."},
         "platform": {"enum": list(deploy_schema().platforms)},
         "pipeline": {"enum": sorted(pipelines())},
-        "deploy": _record({name: {} for name in fields}) | {"description": "The settings of the profile as a whole."},
-        "stages": {"type": "array", "items": _record(stage)},
+        "deploy": record({name: {} for name in fields}) | {"description": "The settings of the profile as a whole."},
+        "stages": {"type": "array", "items": record(stage)},
     }
-    head = {"$schema": _DIALECT, "$id": "plan.schema.json", "title": "Plan"}
-    return head | {"description": "A compiled profile: `omnicfg.Plan.to_dict()`."} | _record(plan)
+    head = {"$schema": DIALECT, "$id": "plan.schema.json", "title": "Plan"}
+    return head | {"description": "A compiled profile: `omnicfg.Plan.to_dict()`."} | record(plan)
 
 
 def diagnostics_schema() -> Schema:
@@ -352,11 +352,11 @@ def diagnostics_schema() -> Schema:
         "baseline": count | {"description": "Findings that the baseline knows; not listed."},
     }
     report: dict[str, Schema] = {
-        "diagnostics": {"type": "array", "items": _record(diagnostic)},
-        "summary": _record(summary) | {"description": "How many profiles were checked, and what was found."},
+        "diagnostics": {"type": "array", "items": record(diagnostic)},
+        "summary": record(summary) | {"description": "How many profiles were checked, and what was found."},
     }
-    head = {"$schema": _DIALECT, "$id": "diagnostics.schema.json", "title": "Diagnostics"}
-    return head | {"description": "What `omnicfg validate --format json` prints."} | _record(report)
+    head = {"$schema": DIALECT, "$id": "diagnostics.schema.json", "title": "Diagnostics"}
+    return head | {"description": "What `omnicfg validate --format json` prints."} | record(report)
 
 
 def baseline_schema() -> Schema:
@@ -371,11 +371,11 @@ def baseline_schema() -> Schema:
     }
     properties: dict[str, Schema] = {
         "version": {"const": VERSION},
-        "findings": {"type": "array", "items": _record(entry)},
+        "findings": {"type": "array", "items": record(entry)},
     }
-    head = {"$schema": _DIALECT, "$id": "baseline.schema.json", "title": "Baseline"}
+    head = {"$schema": DIALECT, "$id": "baseline.schema.json", "title": "Baseline"}
     about = "The findings that `omnicfg validate --baseline` does not count."
-    return head | {"description": about} | _record(properties)
+    return head | {"description": about} | record(properties)
 
 
 def _fix() -> Schema:
@@ -391,9 +391,9 @@ def _fix() -> Schema:
     fix: dict[str, Schema] = {
         "title": {"type": "string"},
         "safe": {"type": "boolean", "description": "What the profile means stays what it clearly was."},
-        "edits": {"type": "array", "items": _record(edit), "minItems": 1},
+        "edits": {"type": "array", "items": record(edit), "minItems": 1},
     }
-    return _record(fix)
+    return record(fix)
 
 
 # ------------------------------------------------------------------------------------------------------ parts
@@ -420,25 +420,12 @@ def _described(properties: Mapping[str, Schema], texts: Mapping[str, str]) -> di
     return {name: schema | {"description": texts[name]} for name, schema in properties.items()}
 
 
-def _closed(properties: Mapping[str, Schema]) -> Schema:
-    return {"type": "object", "additionalProperties": False, "properties": dict(properties)}
-
-
-def _record(properties: Mapping[str, Schema]) -> Schema:
-    """A closed object that has all of its properties."""
-    return _closed(properties) | {"required": list(properties)}
-
-
 def _open(properties: Mapping[str, Schema]) -> Schema:
     return {"type": "object", "properties": dict(properties)}
 
 
 def _block(name: str) -> Schema:
     return {"anyOf": [{"$ref": f"#/$defs/{name}"}, {"type": "null"}]}
-
-
-def _nullable(schema: Schema) -> Schema:
-    return schema | {"type": [schema["type"], "null"]}
 
 
 # ----------------------------------------------------------------------------------------------- command line

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.diagnostics import Severity
+from omnicfg.export.schema_parts import DIALECT, Schema
 from omnicfg.policy.expression import MAX_LENGTH
 from omnicfg.policy.file import EXPECTED, ID, MAX_POLICIES, NAME
-
-Schema = dict[str, Any]
 
 _VARIABLES = "Variables: `profile`, `platform`, `pipeline`, `deploy`, `stages`; with `stage`, each stage is asked."
 
@@ -65,7 +62,7 @@ def policy_schema() -> Schema:
         "properties": properties,
     }
     return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$schema": DIALECT,
         "$id": "policy.schema.json",
         "title": "Policies",
         "description": "Rules of a team's own, as CEL expressions over the plan: `omnicfg validate --policy FILE`.",

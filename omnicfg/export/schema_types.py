@@ -6,10 +6,9 @@ import re
 from collections.abc import Container, Iterable
 from typing import Any, Final
 
+from omnicfg.export.schema_parts import Schema
 from omnicfg.export.vllm_types import Type, kind, members, union
 from omnicfg.value_types import parse_annotation
-
-Schema = dict[str, Any]
 
 _ATOMS: Final[dict[str, str]] = {
     "none": "null",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.catalog.vllm_args import vllm_versions
 from omnicfg.diagnostics import Severity
+from omnicfg.export.schema_parts import DIALECT, Schema, closed
 from omnicfg.findings.configuration import FAIL_ON, NO_GLOB
 from omnicfg.findings.settings import OFF
 from omnicfg.policy.file import ID
@@ -14,14 +13,12 @@ from omnicfg.refusals import REFUSALS
 from omnicfg.report.formats import format_names
 from omnicfg.rule import DEFAULT_ENGINE, ENGINES, rule_modules, rule_of
 
-Schema = dict[str, Any]
-
 
 def settings_schema() -> Schema:
     """The schema of a configuration; in ``pyproject.toml`` it is that of ``[tool.omnicfg]``."""
     text: Schema = {"type": "string", "minLength": 1}
     files = _list_of(text | {"not": {"pattern": NO_GLOB}}) | {"description": "Globs, relative to this file's folder."}
-    entry = _table({"files": files, "rules": _rules()}) | {"required": ["files", "rules"]}
+    entry = closed({"files": files, "rules": _rules()}) | {"required": ["files", "rules"]}
     formats = "|".join(format_names())
     properties: Schema = {
         "platforms": _list_of({"enum": list(deploy_schema().platforms)})
@@ -48,11 +45,11 @@ def settings_schema() -> Schema:
         "paths": {"type": "array", "items": entry, "description": "What counts in some files only; the last one wins."},
     }
     return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$schema": DIALECT,
         "$id": "settings.schema.json",
         "title": "Settings",
         "description": "What `omnicfg validate` and `omnicfg lsp` go by. Paths are relative to this file's folder.",
-        **_table(properties),
+        **closed(properties),
     }
 
 
@@ -62,7 +59,7 @@ def _rules() -> Schema:
     rules = {rule.code: f"{rule.name}: {rule.what}" for rule in map(rule_of, rule_modules())}
     refusals = {refusal.code: f"{name}: {refusal.what}" for name, refusal in REFUSALS.items()}
     told = dict(sorted({**rules, **refusals}.items()))
-    return _table({code: severity | {"description": text} for code, text in told.items()}) | {
+    return closed({code: severity | {"description": text} for code, text in told.items()}) | {
         "patternProperties": {f"^{ID}$": severity},
         "description": "The severity of a finding by its code, or `off`.",
     }
@@ -70,7 +67,3 @@ def _rules() -> Schema:
 
 def _list_of(items: Schema) -> Schema:
     return {"type": "array", "items": items, "minItems": 1}
-
-
-def _table(properties: Schema) -> Schema:
-    return {"type": "object", "additionalProperties": False, "properties": properties}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from omnicfg.bench.simulation.replica import WORK
 from omnicfg.bench.simulation.routings import names
 from omnicfg.bench.simulation.told import KIND, VERSION
-from omnicfg.export.bench_schema import COUNT, SIZE, TEXT, Schema, maybe, record
+from omnicfg.export.bench_schema import COUNT, SIZE, TEXT
+from omnicfg.export.schema_parts import DIALECT, Schema, nullable, record
 
 
 def simulation_schema() -> Schema:
@@ -30,11 +31,11 @@ def simulation_schema() -> Schema:
         ),
         "goal": record({"ttft_p99_ms": COUNT}),
         "runs": {"type": "array", "items": _run()},
-        "chosen": maybe(_run()) | {"description": "The cluster to choose; null where none reaches the goal."},
+        "chosen": nullable(_run()) | {"description": "The cluster to choose; null where none reaches the goal."},
         "settings": {"type": "array", "items": TEXT, "description": "How to have it, in words."},
     }
     head = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$schema": DIALECT,
         "$id": "simulation.schema.json",
         "title": "Simulation",
         "description": "What replicas of a measured server would do with a trace: `omnicfg bench simulate`.",
@@ -51,7 +52,7 @@ def _figures() -> Schema:
             "max_num_batched_tokens": COUNT,
             "seconds": record(dict.fromkeys(WORK, SIZE))
             | {"description": "For one of each of what steps are made of."},
-            "prefill_tokens_per_second": maybe(SIZE),
+            "prefill_tokens_per_second": nullable(SIZE),
             "decode_step_ms": SIZE | {"description": "A step that answers one request."},
             "decode_step_full_ms": SIZE | {"description": "A step that answers as many as there may be."},
             "fits": {"type": "array", "items": _fit()},
@@ -64,7 +65,7 @@ def _fit() -> Schema:
         {
             "load": TEXT,
             "requests_per_second": record({"measured": SIZE, "simulated": SIZE}),
-            "hit_rate": record({"measured": maybe(SIZE), "simulated": SIZE}),
+            "hit_rate": record({"measured": nullable(SIZE), "simulated": SIZE}),
         }
     )
 
@@ -80,7 +81,7 @@ def _run() -> Schema:
             "output_tokens_per_second": SIZE,
             "hit_rate": SIZE,
             "ttft_ms": record({"mean": SIZE, "median": SIZE, "p99": SIZE}),
-            "tpot_ms": maybe(SIZE),
+            "tpot_ms": nullable(SIZE),
             "busiest_share": SIZE | {"description": "The share of requests that went to the busiest replica."},
             "busy": {"type": "array", "items": SIZE, "description": "For each replica, the share of time in steps."},
             "preemptions": COUNT,

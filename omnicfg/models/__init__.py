@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 
 from omnicfg.cache import WRITABLE_CACHE, make_once, user_cache
 from omnicfg.errors import ServeError, UsageError
-from omnicfg.registry import module_names, modules_of
+from omnicfg.registry import module_spelt, spelt_names
 
 PREFIX = "builtin:"
 
@@ -35,9 +35,9 @@ def is_builtin(model: str) -> bool:
     return model.startswith(PREFIX)
 
 
-def names() -> list[str]:
+def names() -> tuple[str, ...]:
     """The models that can be made, such as ``tiny-omni``."""
-    return [name.replace("_", "-") for name in module_names(__name__)]
+    return spelt_names(__name__)
 
 
 def location(model: str, cache: Path | None = None) -> Path:
@@ -77,4 +77,4 @@ def materialize(model: str, cache: Path | None = None) -> Path:
 def _recipe(name: str) -> Recipe:
     if name not in names():
         raise UsageError(f"there is no built-in model `{name}`", f"Built-in models: {', '.join(names())}.")
-    return cast(Recipe, modules_of(__name__)[name.replace("-", "_")])
+    return cast(Recipe, module_spelt(__name__, name))

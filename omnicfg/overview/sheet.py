@@ -8,12 +8,12 @@ from typing import Final, NamedTuple
 
 from omnicfg.evidence import CAPABILITY_OF, entry_on
 from omnicfg.explain import Link, Role, chain_of
-from omnicfg.origins import layer_text
+from omnicfg.origins import is_unset, layer_text
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.report.terminal import one_line
 from omnicfg.report.yaml import inline
 from omnicfg.secrets import redacted
-from omnicfg.tree import Layer, LayerKind, Mark, Node, Route, Scalar, leaves, plain
+from omnicfg.tree import Layer, Mark, Node, Route, leaves, plain
 from omnicfg.tree import Mapping as Tree
 
 MAX_TEXT: Final = 2000
@@ -96,11 +96,10 @@ def sheet(plans: Mapping[str, Plan], platforms: Sequence[str], engine: str) -> t
 
 
 def _blocks(plan: Plan) -> Iterator[tuple[StagePlan | None, str, Iterator[_Entry]]]:
-    unset = [name for name, node in plan.deploy.items.items() if _is_unset(node)]
+    unset = [name for name, node in plan.deploy.items.items() if is_unset(node)]
     yield None, "pipeline-wide", _entries("", plan.deploy.without("pipeline", *unset))
     for stage in plan.stages:
-        kind = stage.stage_type if stage.worker_type is None else f"{stage.stage_type}, {stage.worker_type}"
-        yield stage, one_line(f"stage {stage.stage_id}: {stage.model_stage} ({kind})"), _of_stage(stage)
+        yield stage, one_line(stage.title), _of_stage(stage)
 
 
 def _of_stage(stage: StagePlan) -> Iterator[_Entry]:
@@ -108,10 +107,6 @@ def _of_stage(stage: StagePlan) -> Iterator[_Entry]:
     yield from _entries("runtime.", stage.runtime)
     yield from _entries("extras.", stage.extras)
     yield from _entries("topology.", stage.tree.without(*_TITLE, *_PARTS))
-
-
-def _is_unset(node: Node) -> bool:
-    return node.layer.kind is LayerKind.DEFAULT and isinstance(node, Scalar) and node.value is None
 
 
 def _entries(prefix: str, block: Tree, above: Route = ()) -> Iterator[_Entry]:

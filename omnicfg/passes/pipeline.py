@@ -120,12 +120,13 @@ def _by_diffusers_class(index: MappingOf[str, Any]) -> str | None:
 
 
 def _by_name(model: Path) -> str | None:
-    folded = _folded(model.resolve().name)
-    contained = [key for key in pipelines() if _folded(key) in folded]
-    return max(contained, key=lambda key: len(_folded(key))) if contained else None
+    name = folded(model.resolve().name)
+    contained = [key for key in pipelines() if folded(key) in name]
+    return max(contained, key=lambda key: len(folded(key))) if contained else None
 
 
-def _folded(name: str) -> str:
+def folded(name: str) -> str:
+    """What counts of a model's name where a pipeline's key is looked for in it."""
     return name.lower().replace("-", "").replace("_", "")
 
 

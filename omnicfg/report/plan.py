@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from omnicfg.origins import layer_text
+from omnicfg.origins import is_unset, layer_text
 from omnicfg.plan import Plan, StagePlan
 from omnicfg.report.table import Cell, render_table
 from omnicfg.report.terminal import Style, paragraph
@@ -22,19 +22,14 @@ def render_plan(
     view = _View(style, width, explain)
     title = f"{plan.profile} on {plan.platform}, pipeline {plan.pipeline}"
     parts = [paragraph(title, width, style, "strong")]
-    wide = [(name, node) for name, node in plan.deploy.items.items() if name != "pipeline" and not _is_unset(node)]
+    wide = [(name, node) for name, node in plan.deploy.items.items() if name != "pipeline" and not is_unset(node)]
     parts.append(view.section("pipeline-wide", [entry for name, node in wide for entry in _entries(str(name), node)]))
     for stage in plan.stages:
-        parts.append("\n" + paragraph(_title(stage), width, style, "strong"))
+        parts.append("\n" + paragraph(stage.title, width, style, "strong"))
         for name, entries in _sections(stage):
             reasons = {key: why_unset(key, stage) for key, _ in entries} if why_unset and name == "engine args" else {}
             parts.append(view.section(name, entries, reasons))
     return "".join(parts)
-
-
-def _title(stage: StagePlan) -> str:
-    kind = stage.stage_type if stage.worker_type is None else f"{stage.stage_type}, {stage.worker_type}"
-    return f"stage {stage.stage_id}: {stage.model_stage} ({kind})"
 
 
 def _sections(stage: StagePlan) -> Iterator[tuple[str, list[tuple[str, Node]]]]:
@@ -52,10 +47,6 @@ def _entries(name: str, node: Node) -> Iterator[tuple[str, Node]]:
             yield from _entries(f"{name}.{key}", child)
     else:
         yield name, node
-
-
-def _is_unset(node: Node) -> bool:
-    return node.layer.kind is LayerKind.DEFAULT and isinstance(node, Scalar) and node.value is None
 
 
 class _View:

@@ -10,6 +10,7 @@ from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.diagnostics import Severity
 from omnicfg.fixes.edits import remove_key
 from omnicfg.losses import Losses
+from omnicfg.origins import is_written
 from omnicfg.passes.inherit import stage_id_of
 from omnicfg.passes.override import Override, document_of
 from omnicfg.rule import Finding, Rule, Subject
@@ -61,7 +62,7 @@ def check_profile(subject: Subject) -> Iterator[Finding]:
             yield from _of_override(override, losses)
     for in_block, tree in losses.trees.items():
         for stage in tree.sequence("stages").mappings():
-            yield from _over_all_stages(stage, tree, in_block, losses)
+            yield from _over_all_stages(stage, tree, in_block)
 
 
 def _over_files(subject: Subject) -> Iterator[Finding]:
@@ -109,14 +110,14 @@ def _on_platform(deploy: Mapping, platform: str) -> Iterator[Finding]:
                 yield _finding(("stages", stage_id_of(entry), key), node, below, platform)
 
 
-def _over_all_stages(stage: Mapping, tree: Mapping, platform: str | None, losses: Losses) -> Iterator[Finding]:
+def _over_all_stages(stage: Mapping, tree: Mapping, platform: str | None) -> Iterator[Finding]:
     """A stage's null against the profile's setting for all stages."""
     for key in deploy_schema().pipeline_wide:
         own, wide = find(stage, ("engine_extras", key)), tree.items[key]
-        if own is None or plain(own) is not None or not losses.is_written(own):
+        if own is None or plain(own) is not None or not is_written(own):
             continue
         is_told_here = platform is None or own.layer.kind is LayerKind.PLATFORM
-        if is_told_here and plain(wide) is not None and losses.is_written(wide):
+        if is_told_here and plain(wide) is not None and is_written(wide):
             yield _finding(("stages", stage.value("stage_id"), key), own, wide, platform)
 
 
@@ -155,7 +156,7 @@ def _of_override(override: Override, losses: Losses) -> Iterator[Finding]:
         stage = next(stages, None)
         kept = find(stage, keys) or find(stage, ("engine_extras", *keys))
         route = ("stages", stage_id, *keys)
-    if kept is not None and any(losses.is_written(leaf) for _, leaf in leaves(kept) if leaf is not kept):
+    if kept is not None and any(is_written(leaf) for _, leaf in leaves(kept) if leaf is not kept):
         yield _finding(route, override.node, kept)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from omnicfg.diagnostics import Severity
+from omnicfg.origins import is_written
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.tree import leaves
 
@@ -35,9 +36,9 @@ def check_profile(subject: Subject) -> Iterator[Finding]:
     tree = losses.trees.get(None)
     if tree is None or tree.value("session_mode") != "turn":
         return
-    settings = [node for _, node in leaves(tree.items["duplex_session"]) if losses.is_written(node)]
+    settings = [node for _, node in leaves(tree.items["duplex_session"]) if is_written(node)]
     mode = tree.items["session_mode"]
-    said = losses.rank(mode) if losses.is_written(mode) else (-1, 0)
+    said = losses.rank(mode) if is_written(mode) else (-1, 0)
     top = max(settings, key=losses.rank, default=None)
     if top is not None and losses.rank(top) >= said:
         yield Finding(

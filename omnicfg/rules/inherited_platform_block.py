@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.diagnostics import Severity
 from omnicfg.losses import Loss, Losses, outermost, same, shown
+from omnicfg.origins import is_written
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.tree import LayerKind
 
@@ -68,5 +69,5 @@ def is_unexpected(loss: Loss, losses: Losses) -> bool:
     """Whether a block of a platform has the last word over a file that builds on it."""
     if loss.route == ("model_runner",) and loss.platform in deploy_schema().v2_refused_on:
         return False  # the block is what lets the profile run there at all
-    is_of_all = losses.is_written(loss.loser) and loss.loser.layer.kind is not LayerKind.PLATFORM
+    is_of_all = is_written(loss.loser) and loss.loser.layer.kind is not LayerKind.PLATFORM
     return is_of_all and losses.rank(loss.loser) > losses.rank(loss.final) and not same(loss.loser, loss.final)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.diagnostics import Severity
 from omnicfg.losses import Loss, accepted, outermost
+from omnicfg.origins import is_written
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.tree import Mapping, Scalar
 
@@ -48,7 +49,7 @@ def check_profile(subject: Subject) -> Iterator[Finding]:
     """Every null over a merging block: of another file, on a platform, as an override."""
     losses = subject.losses
     every = (*losses.in_files, *losses.on_platforms, *losses.to_overrides)
-    for loss in outermost(loss for loss in every if losses.is_written(loss.loser) and _drops_block(loss)):
+    for loss in outermost(loss for loss in every if is_written(loss.loser) and _drops_block(loss)):
         assert isinstance(loss.loser, Mapping)
         names = ", ".join(f"`{key}`" for key in loss.loser.items)
         yield Finding(

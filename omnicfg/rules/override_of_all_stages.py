@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from omnicfg.diagnostics import Severity
 from omnicfg.losses import Loss, same, shown
-from omnicfg.origins import is_flag
+from omnicfg.origins import is_flag, is_written
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.tree import LayerKind
 
@@ -47,7 +47,7 @@ def check_profile(subject: Subject) -> Iterator[Finding]:
     losses = subject.losses
     for loss in losses.to_overrides:
         is_wide = loss.stage_id is not None and loss.winner.mark in wide
-        if is_wide and losses.is_written(loss.loser) and _is_undone(loss):
+        if is_wide and is_written(loss.loser) and _is_undone(loss):
             key = wide[loss.winner.mark]
             value = shown(key, loss.winner)
             yield Finding(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from omnicfg.diagnostics import Severity
 from omnicfg.losses import same, shown
+from omnicfg.origins import is_written
 from omnicfg.plan import Plan
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.tree import LayerKind, Mapping, Node, Sequence
@@ -39,7 +40,7 @@ stages:
 
 def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
     """The engine args and sampling parameters of every stage, and the profile's own fields."""
-    losses = subject.losses
+    del subject
     blocks: list[tuple[int | None, Mapping]] = [(None, plan.deploy)]
     for stage in plan.stages:
         blocks.append((stage.stage_id, stage.engine_args))
@@ -49,7 +50,7 @@ def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
     for stage_id, block in blocks:
         for key, node in block.items.items():
             loser = _overruled(node)
-            if loser is not None and losses.is_written(loser) and not same(loser, node):
+            if loser is not None and is_written(loser) and not same(loser, node):
                 where = "" if stage_id is None else f" of stage {stage_id}"
                 yield Finding(
                     loser.mark,

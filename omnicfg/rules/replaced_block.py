@@ -10,6 +10,7 @@ from typing import Any, Final
 from omnicfg.catalog.upstream import deploy_schema, diffusion_arg_defaults
 from omnicfg.diagnostics import Severity
 from omnicfg.losses import Loss, outermost
+from omnicfg.origins import is_written
 from omnicfg.passes.deploy import RUNTIME_KEYS
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.rules.inherited_platform_block import is_unexpected
@@ -59,7 +60,7 @@ def check_profile(subject: Subject) -> Iterator[Finding]:
     """Every block against the one that it replaced, in another file or on a platform."""
     losses = subject.losses
     on_platforms = (loss for loss in losses.on_platforms if not is_unexpected(loss, losses))  # those are OC302's
-    found = (loss for loss in (*losses.in_files, *on_platforms) if losses.is_written(loss.loser) and _lost(loss))
+    found = (loss for loss in (*losses.in_files, *on_platforms) if is_written(loss.loser) and _lost(loss))
     for loss in outermost(found):
         lost = _lost(loss)
         yield Finding(loss.winner.mark, _message(loss, lost), _help(loss, lost), loss.stage_id, loss.platform)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from omnicfg.diagnostics import Severity
 from omnicfg.losses import Loss, accepted, outermost
+from omnicfg.origins import is_written
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.tree import Node, Sequence, plain
 
@@ -51,7 +52,7 @@ def check_profile(subject: Subject) -> Iterator[Finding]:
     """Every such list against the one that it replaced: in another file, on a platform, as an override."""
     losses = subject.losses
     every = (*losses.in_files, *losses.on_platforms, *losses.to_overrides)
-    for loss in outermost(loss for loss in every if losses.is_written(loss.loser) and _drops_all(loss)):
+    for loss in outermost(loss for loss in every if is_written(loss.loser) and _drops_all(loss)):
         yield Finding(
             loss.winner.mark,
             f"`{loss.name}`{loss.where} replaces the list in {loss.loser.mark}, of which nothing stays: "

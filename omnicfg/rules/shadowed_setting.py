@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from omnicfg.diagnostics import Severity
 from omnicfg.losses import SPELLINGS, Loss, same, shown
+from omnicfg.origins import is_written
 from omnicfg.rule import Finding, Rule, Subject
 
 RULE = Rule(
@@ -45,7 +46,7 @@ def check_profile(subject: Subject) -> Iterator[Finding]:
     """Every setting that lost to another spelling although it is written as near to the top, or nearer."""
     losses = subject.losses
     for loss in losses.of_spellings:
-        above = losses.is_written(loss.loser) and losses.rank(loss.loser) >= losses.rank(loss.final)
+        above = is_written(loss.loser) and losses.rank(loss.loser) >= losses.rank(loss.final)
         if above and not same(loss.loser, loss.final):
             yield Finding(loss.loser.mark, _message(loss), _help(loss), loss.stage_id, loss.platform)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.diagnostics import Severity
 from omnicfg.losses import Losses, same, shown
+from omnicfg.origins import is_written
 from omnicfg.rule import Finding, Rule, Subject
 from omnicfg.tree import LayerKind, Mapping, Node, find, plain
 
@@ -64,7 +65,7 @@ def _own(stage: Mapping, key: str) -> Node | None:
 
 
 def _loses(wide: Node, own: Node, losses: Losses) -> bool:
-    is_above = losses.is_written(wide) and losses.is_written(own) and losses.rank(wide) > losses.rank(own)
+    is_above = is_written(wide) and is_written(own) and losses.rank(wide) > losses.rank(own)
     return is_above and plain(wide) is not None and not same(wide, own)
 
 

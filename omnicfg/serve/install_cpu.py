@@ -26,6 +26,7 @@ from collections.abc import Sequence
 from importlib import metadata
 
 from omnicfg.diagnostics import DOCS_URL
+from omnicfg.serve.machine import installed_version
 
 TORCH = "torch==2.13.0+cpu"
 TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
@@ -117,13 +118,6 @@ def unimportable(modules: Sequence[str]) -> list[str]:
         for name in modules
     }
     return [name for name, attempt in attempts.items() if attempt.wait() != 0]
-
-
-def installed_version(distribution: str) -> str | None:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def pip(*arguments: str) -> int:

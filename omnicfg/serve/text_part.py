@@ -17,9 +17,8 @@ from typing import Any, Final
 from omnicfg.cache import user_cache
 from omnicfg.catalog.capabilities import stage_record
 from omnicfg.engine.spec import WEIGHTS_KEY, setting
-from omnicfg.serve.install_cpu import installed_version
 from omnicfg.serve.launch import Request
-from omnicfg.serve.machine import Machine
+from omnicfg.serve.machine import Machine, installed_version
 
 _PROCESSORS: Final = ("preprocessor_config.json", "processor_config.json")
 

@@ -120,4 +120,4 @@ def test_a_server_that_is_gone_is_an_error_of_every_request() -> None:
 
 
 def test_drivers_are_found_by_their_names() -> None:
-    assert names() == ["own", "vllm-bench"]
+    assert names() == ("own", "vllm-bench")

@@ -11,7 +11,7 @@ from omnicfg.bench.loads import Load
 from omnicfg.bench.prompts import Vocabulary
 from omnicfg.bench.server import Server
 from omnicfg.errors import UsageError
-from omnicfg.registry import module_names, modules_of
+from omnicfg.registry import module_spelt, spelt_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +39,13 @@ class Driver(Protocol):
         """Sends the load; what :func:`omnicfg.bench.timing.summary` tells of it. Raises :class:`ServeError`."""
 
 
-def names() -> list[str]:
+def names() -> tuple[str, ...]:
     """The drivers' names as options spell them."""
-    return [name.replace("_", "-") for name in module_names(__name__)]
+    return spelt_names(__name__)
 
 
 def driver(name: str) -> Driver:
     """The driver of that name. Raises :class:`UsageError`."""
     if name not in names():
         raise UsageError(f"no driver `{name}`", f"Drivers: {', '.join(names())}.")
-    return cast(Driver, modules_of(__name__)[name.replace("-", "_")])
+    return cast(Driver, module_spelt(__name__, name))

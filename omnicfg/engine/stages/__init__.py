@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from omnicfg.engine.transport import Media, RowLayout
-from omnicfg.registry import module_names
+from omnicfg.registry import module_spelt, spelt_names
 
 if TYPE_CHECKING:
     import numpy as np
@@ -128,13 +127,13 @@ class _Kind(Protocol):
     def make(self, options: StageOptions) -> Executor: ...
 
 
-def kinds() -> list[str]:
+def kinds() -> tuple[str, ...]:
     """The kinds of executors, as records spell them."""
-    return [name.replace("_", "-") for name in module_names(__name__)]
+    return spelt_names(__name__)
 
 
 def make(kind: str, options: StageOptions) -> Executor:
     """The executor of that kind, its weights loaded. Raises :class:`ValueError` for an unknown kind."""
     if kind not in kinds():
         raise ValueError(f"there is no stage executor `{kind}`; there are {', '.join(kinds())}")
-    return cast(_Kind, import_module(f"{__name__}.{kind.replace('-', '_')}")).make(options)
+    return cast(_Kind, module_spelt(__name__, kind)).make(options)

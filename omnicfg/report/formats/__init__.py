@@ -7,10 +7,9 @@ colour nor width (``None``: lines may be as long as they are).
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from omnicfg.registry import module_names
+from omnicfg.registry import module_spelt, spelt_names
 
 if TYPE_CHECKING:
     from omnicfg.findings.review import Report
@@ -20,10 +19,10 @@ Render = Callable[["Report", bool, int | None], str]
 
 def format_names() -> tuple[str, ...]:
     """What a report can be rendered as; imports none of it."""
-    return module_names(__name__)
+    return spelt_names(__name__)
 
 
 def renderer(name: str) -> Render:
     """What renders a report as one of these."""
-    render: Render = import_module(f"{__name__}.{name}").render
+    render: Render = module_spelt(__name__, name).render
     return render

@@ -7,7 +7,7 @@ from typing import Protocol, cast
 
 from omnicfg.diagnostics import Diagnostic
 from omnicfg.errors import UsageError
-from omnicfg.registry import module_names, modules_of
+from omnicfg.registry import module_spelt, spelt_names
 from omnicfg.serve.launch import Launch, Request
 from omnicfg.serve.machine import Machine
 from omnicfg.serve.supervise import Say
@@ -29,13 +29,13 @@ class Engine(Protocol):
         """Starts it, returns when it was stopped; raises :class:`ServeError` where it ends by itself."""
 
 
-def names() -> list[str]:
+def names() -> tuple[str, ...]:
     """The engines' names as options spell them."""
-    return [name.replace("_", "-") for name in module_names(__name__)]
+    return spelt_names(__name__)
 
 
 def engine(name: str) -> Engine:
     """The engine of that name. Raises :class:`UsageError`."""
     if name not in names():
         raise UsageError(f"unknown engine `{name}`", f"Engines: {', '.join(names())}.")
-    return cast(Engine, modules_of(__name__)[name.replace("-", "_")])
+    return cast(Engine, module_spelt(__name__, name))

@@ -27,9 +27,8 @@ from omnicfg.rule import effective_session_mode
 from omnicfg.serve import nodes, preflight
 from omnicfg.serve.arguments import LeftOut, StageArguments, stage_arguments
 from omnicfg.serve.asgi import option
-from omnicfg.serve.install_cpu import installed_version
 from omnicfg.serve.launch import Launch, Request
-from omnicfg.serve.machine import Machine
+from omnicfg.serve.machine import Machine, installed_version
 from omnicfg.serve.media_sources import Allowed, MediaSources
 from omnicfg.serve.outlasting import Outlasting
 from omnicfg.serve.preflight import SERVED_VLLM, problem

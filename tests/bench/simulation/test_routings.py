@@ -11,7 +11,7 @@ IDLE = [0, 0]
 
 
 def test_all_have_settings_with_nothing_left_to_fill_in() -> None:
-    assert names() == ["cache-aware", "least-loaded", "prefix-aware", "round-robin"]
+    assert names() == ("cache-aware", "least-loaded", "prefix-aware", "round-robin")
     for name in names():
         told = [form.format(replicas=2, urls="U", workers="W") for form in routing(name).SETTINGS]
         assert told

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Protocol, cast
 
 from omnicfg.errors import UsageError
-from omnicfg.registry import module_names, modules_of
+from omnicfg.registry import module_spelt, spelt_names
 
 
 class Choice(Protocol):
@@ -32,13 +32,13 @@ class Routing(Protocol):
         """A router that has seen no request yet."""
 
 
-def names() -> list[str]:
+def names() -> tuple[str, ...]:
     """The routings' names as options spell them."""
-    return [name.replace("_", "-") for name in module_names(__name__)]
+    return spelt_names(__name__)
 
 
 def routing(name: str) -> Routing:
     """The routing of that name. Raises :class:`UsageError`."""
     if name not in names():
         raise UsageError(f"no routing `{name}`", f"Routings: {', '.join(names())}.")
-    return cast(Routing, modules_of(__name__)[name.replace("-", "_")])
+    return cast(Routing, module_spelt(__name__, name))
