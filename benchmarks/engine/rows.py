@@ -2,11 +2,10 @@
 
     python -m benchmarks.engine.rows OUT [--only NAME] [--seconds 560] [--jobs 4] [--gpus 2] [--cpu]
 
-Every configuration is one process of ``omnicfg.engine.verify`` on a tiny random model: in float32 (mixture of
-experts) against transformers in float32, and in bfloat16 (dense, since a router's near-ties would drown
-everything else) against transformers in float32, with a tolerance of three times what transformers itself
-loses in bfloat16. The first run of a dtype has the prefix cache off; the others are compared with it as well.
-The negative controls must fail.
+Every configuration is one process of ``omnicfg.engine.verify`` on a tiny random model: in float32 (mixture of experts)
+against transformers in float32, and in bfloat16 (dense, since a router's near-ties would drown everything else) against
+transformers in float32, with a tolerance of three times what transformers itself loses in bfloat16. The first run of a
+dtype has the prefix cache off; the others are compared with it as well. The negative controls must fail.
 """
 
 from __future__ import annotations
@@ -29,9 +28,7 @@ FEW_BLOCKS = {"num_gpu_blocks_override": 60}  # of 32 tokens: less than the runn
 
 @dataclass(frozen=True)
 class Configuration:
-    """One engine: dtype and runner, and what differs from the default (graphs, asynchronous scheduling, cache
-    on).
-    """
+    """One engine: dtype and runner, and what differs from the default (graphs, asynchronous scheduling, cache on)."""
 
     name: str
     dtype: str

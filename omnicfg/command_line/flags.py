@@ -48,9 +48,8 @@ class Flag(NamedTuple):
 class Catalog(NamedTuple):
     """All flags by option, and what the release does with overrides of single stages.
 
-    ``owned_by_no_stage`` names engine args that are no flag's to set: a profile may, for one stage.
-    ``read_by_server`` names flags that reach stages and that the HTTP server reads as well, for itself: a profile
-    cannot say those to it.
+    ``owned_by_no_stage`` names engine args that are no flag's to set: a profile may, for one stage. ``read_by_server``
+    names flags that reach stages and that the HTTP server reads as well, for itself: a profile cannot say those to it.
     """
 
     by_option: Mapping[str, Flag]

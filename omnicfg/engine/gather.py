@@ -110,18 +110,14 @@ class OrderBook:
         self._finished: list[tuple[str, str | None, int, str]] = []
 
     def open(self, request: str, flag: Any, media: tuple[Media, ...] = ()) -> None:
-        """Note a new request; ``flag`` is what its ``kv_transfer_params`` say. Never raises: it comes from a
-        client.
-        """
+        """Note a new request; ``flag`` is what its ``kv_transfer_params`` say. Never raises: it comes from a client."""
         if not flag:
             return
         key = flag if isinstance(flag, str) and len(flag) <= KEY_LIMIT else None
         self._wanted[request] = _Wanted(key, media)
 
     def close(self, request: str, tokens: int, reason: str) -> int | None:
-        """Note a request's end; the number of tokens whose rows were ordered, ``None`` if its rows are not
-        wanted.
-        """
+        """Note a request's end; the number of tokens whose rows were ordered, ``None`` if its rows are not wanted."""
         wanted = self._wanted.pop(request, None)
         if wanted is None:
             return None

@@ -1,10 +1,9 @@
 """The layer that keeps payload rows in vLLM's paged KV cache, under the attention layers' own block table.
 
-vLLM has a layer that only caches (``CacheOnlyAttentionLayer``, made for extracting hidden states); it
-registers like an attention layer, so the KV cache manager allocates, shares, evicts and refcounts its blocks
-with all others. This one differs in three things: it may be captured in full CUDA graphs (writing rows is one
-scatter with a fixed shape), it keeps rows in the model's dtype when the KV cache is quantized, and it never
-calls a connector's per-layer hooks.
+vLLM has a layer that only caches (``CacheOnlyAttentionLayer``, made for extracting hidden states); it registers like an
+attention layer, so the KV cache manager allocates, shares, evicts and refcounts its blocks with all others. This one
+differs in three things: it may be captured in full CUDA graphs (writing rows is one scatter with a fixed shape), it
+keeps rows in the model's dtype when the KV cache is quantized, and it never calls a connector's per-layer hooks.
 """
 
 from __future__ import annotations

@@ -44,8 +44,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class PayloadRows:
-    """The rows kept for every token: residual streams ``layers`` (ascending), then the ``final`` hidden
-    state.
+    """The rows kept for every token: residual streams ``layers`` (ascending), then the ``final`` hidden state.
 
     ``measures`` are told of the prompt's media beside them: names, and the fields of the processor that say each.
     """
@@ -152,9 +151,7 @@ def rows_engine_args(
 
 
 def environment(model_runner: str | None) -> dict[str, str]:
-    """The environment variables that select vLLM's model runner: ``v1``, ``v2``, or vLLM's own choice for
-    ``None``.
-    """
+    """The environment variables that select vLLM's model runner: ``v1``, ``v2``, or vLLM's own choice for ``None``."""
     flags = {"v1": "0", "v2": "1"}
     if model_runner is None:
         return {}

@@ -40,9 +40,7 @@ class KeepsPayloadRows:
         self._keep_rows(vllm_config, prefix)
 
     def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor | IntermediateTensors:
-        """The model's own ``forward``; its inner part is what gets compiled, the rows are written outside of
-        it.
-        """
+        """The model's own ``forward``; its inner part is what gets compiled, the rows are written outside of it."""
         with _without_layers_hooks():
             output = super().forward(*args, **kwargs)  # type: ignore[misc]
         hidden, between = output if isinstance(output, tuple) else (output, [])

@@ -1,11 +1,9 @@
-"""Rows from the engine's worker to one consumer process: a bounded ring in shared memory, messages over a
-socket.
+"""Rows from the engine's worker to one consumer process: a bounded ring in shared memory, messages over a socket.
 
-The ring is an anonymous memory file that the producer hands over when a consumer connects, so nothing is left
-behind in the file system but the socket. Rows are written once, straight into the ring (by the GPU's copy
-engine where there is one), and a small JSON message says where they lie. The consumer answers with the
-position up to which it is done; the kernel's sockets order the two sides, wake a sleeper, and tell at once
-when the other side died.
+The ring is an anonymous memory file that the producer hands over when a consumer connects, so nothing is left behind in
+the file system but the socket. Rows are written once, straight into the ring (by the GPU's copy engine where there is
+one), and a small JSON message says where they lie. The consumer answers with the position up to which it is done; the
+kernel's sockets order the two sides, wake a sleeper, and tell at once when the other side died.
 
 Back-pressure: a producer that finds no room, in the ring or in the socket, waits for the consumer, so a slow consumer
 slows the engine down and memory stays bounded. One that does not move for ``stall_seconds`` is disconnected, and the
@@ -80,9 +78,7 @@ class MappedRing(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RowLayout:
-    """What the bytes of one token mean: ``names`` rows of ``width`` elements of ``dtype`` (a torch dtype's
-    name).
-    """
+    """What the bytes of one token mean: ``names`` rows of ``width`` elements of ``dtype`` (a torch dtype's name)."""
 
     names: tuple[str, ...]
     width: int
@@ -110,12 +106,10 @@ class Media:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of ``count`` tokens of one request, from position ``start``: shape ``[count, names, width]``, C
-    order.
+    """Rows of ``count`` tokens of one request, from position ``start``: shape ``[count, names, width]``, C order.
 
     ``data`` is a ``memoryview`` of the ring, valid until the next message is asked for; of a ring on a GPU, a tensor of
-    bytes that is the consumer's own. A request's first rows bring the
-    ``media`` of its prompt.
+    bytes that is the consumer's own. A request's first rows bring the ``media`` of its prompt.
     """
 
     request: str
@@ -130,9 +124,8 @@ class Rows:
 class Finished:
     """No more rows follow for ``request``.
 
-    ``tokens`` is the number of tokens that the model has read: the prompt and all generated tokens but the
-    last. Rows at later positions belong to a step that was already under way when the request stopped: leave
-    them out.
+    ``tokens`` is the number of tokens that the model has read: the prompt and all generated tokens but the last. Rows
+    at later positions belong to a step that was already under way when the request stopped: leave them out.
     """
 
     request: str
@@ -229,9 +222,7 @@ class RowSender:
         return start if self._released >= self._reserved else self._released
 
     def publish(self, message: Mapping[str, Any], slot: Slot | None = None) -> bool:
-        """Hand a message over, with the rows of ``slot`` if it has any; false when there is no consumer any
-        more.
-        """
+        """Hand a message over, with the rows of ``slot`` if it has any; false when there is no consumer any more."""
         where = {} if slot is None else {"offset": slot.offset, "size": slot.size, "end": slot.end}
         framed = _framed({**message, **where})
         with self._room:

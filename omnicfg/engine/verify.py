@@ -1,12 +1,10 @@
-"""Are the rows right? Runs workloads that have gone wrong elsewhere and compares every row that a consumer
-receives.
+"""Are the rows right? Runs workloads that have gone wrong elsewhere and compares every row that a consumer receives.
 
     python -m omnicfg.engine.verify MODEL [--engine-args JSON] [--save FILE] [--against FILE] [--wrong-block]
 
-The truth is transformers, run over the tokens that each request really saw. ``--against`` compares with what
-``--save`` kept of another run as well, one with ``--engine-args '{"enable_prefix_caching": false}'``, say.
-``--wrong-block`` is the negative control: one block of some requests is read from a wrong place, and has to
-be seen.
+The truth is transformers, run over the tokens that each request really saw. ``--against`` compares with what ``--save``
+kept of another run as well, one with ``--engine-args '{"enable_prefix_caching": false}'``, say. ``--wrong-block`` is
+the negative control: one block of some requests is read from a wrong place, and has to be seen.
 """
 
 from __future__ import annotations
@@ -54,9 +52,7 @@ Wave = Sequence[Ask]
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of one completion: ``read`` are the tokens that have rows, ``rows`` are ``[read, names,
-    width]``.
-    """
+    """What came of one completion: ``read`` are the tokens that have rows, ``rows`` are ``[read, names, width]``."""
 
     scenario: str
     read: tuple[int, ...]

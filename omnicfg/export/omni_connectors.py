@@ -1,9 +1,8 @@
 """Which keys of a connector does vllm-omni read, and in which files?
 
-A connector of a deploy YAML is ``{name, extra}``. ``extra`` goes to the connector class, to the adapters
-around it, to the functions that cut a stage's output into chunks and to the models of the stages behind it;
-nobody checks its keys. So a key that no code reads is accepted and does nothing. What is read is found in the
-source.
+A connector of a deploy YAML is ``{name, extra}``. ``extra`` goes to the connector class, to the adapters around it, to
+the functions that cut a stage's output into chunks and to the models of the stages behind it; nobody checks its keys.
+So a key that no code reads is accepted and does nothing. What is read is found in the source.
 """
 
 from __future__ import annotations

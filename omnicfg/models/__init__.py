@@ -41,9 +41,7 @@ def names() -> tuple[str, ...]:
 
 
 def location(model: str, cache: Path | None = None) -> Path:
-    """Where the checkpoint of ``builtin:NAME`` is kept, made or not. Raises :class:`UsageError` for an
-    unknown name.
-    """
+    """Where the checkpoint of ``builtin:NAME`` is kept, made or not. Raises :class:`UsageError` for an unknown name."""
     name = model.removeprefix(PREFIX)
     return (cache or user_cache()) / "models" / f"{name}-v{_recipe(name).VERSION}"
 

@@ -1,9 +1,8 @@
 """A stage of a plan → the arguments that vLLM's own server takes for it.
 
 The engine args of a plan are vLLM-Omni's: some are vLLM's under the same name, others (``async_chunk``,
-``session_mode``, …) only vLLM-Omni knows. What a version of vLLM knows is data
-(``schemas/vllm/VERSION.json``); what it does not know is left out and listed with the reason, never dropped
-in silence.
+``session_mode``, …) only vLLM-Omni knows. What a version of vLLM knows is data (``schemas/vllm/VERSION.json``); what it
+does not know is left out and listed with the reason, never dropped in silence.
 """
 
 from __future__ import annotations

@@ -28,9 +28,7 @@ _DERIVED: Final = frozenset(
 
 
 def deploy_yaml(plan: Plan) -> str:
-    """The compiled profile as YAML that versions 1.1 and 1.2 of the language read alike (every string is
-    quoted).
-    """
+    """The compiled profile as YAML that versions 1.1 and 1.2 of the language read alike (every string is quoted)."""
     return text_of(escaped(compiled(plan)))
 
 
@@ -98,9 +96,7 @@ def _is_own(name: str, node: Node, plan: Plan) -> bool:
 
 
 def _is_flat(name: str, node: Node) -> bool:
-    """Whether it can stand beside ``stage_id``: a field of a stage that is set. Others go into
-    ``engine_extras``.
-    """
+    """Whether it can stand beside ``stage_id``: a field of a stage that is set. Others go into ``engine_extras``."""
     schema = deploy_schema()
     return name in schema.stage_fields and name not in schema.reserved_keys and plain(node) is not None
 

@@ -1,5 +1,4 @@
-"""Brings vLLM's CPU build into the running interpreter's environment: ``python -m
-omnicfg.serve.install_cpu``.
+"""Brings vLLM's CPU build into the running interpreter's environment: ``python -m omnicfg.serve.install_cpu``.
 
 Plain ``pip install 'omnicfg[cpu]'`` has two traps, and this is the one place that knows them:
 

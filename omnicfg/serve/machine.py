@@ -81,9 +81,7 @@ def installed_version(distribution: str) -> str | None:
 
 
 def _visible(count: int) -> tuple[str, ...]:
-    """The ids of the devices that are left by ``CUDA_VISIBLE_DEVICES``; as CUDA does, none after an invalid
-    one.
-    """
+    """The ids of the devices that are left by ``CUDA_VISIBLE_DEVICES``; as CUDA does, none after an invalid one."""
     restriction = os.environ.get("CUDA_VISIBLE_DEVICES")
     if restriction is None:
         return tuple(str(number) for number in range(count))

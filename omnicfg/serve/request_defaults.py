@@ -43,9 +43,7 @@ own.
 
 
 class RequestDefaults:
-    """ASGI middleware. ``defaults`` maps request fields to values; without it they are read from the
-    environment.
-    """
+    """ASGI middleware. ``defaults`` maps request fields to values; without it they are read from the environment."""
 
     def __init__(self, app: App, defaults: Mapping[str, Any] | None = None) -> None:
         self.app = app
@@ -60,8 +58,7 @@ class RequestDefaults:
 class _FilledBody:
     """Receives a whole request as one message with the defaults filled in.
 
-    Nothing is read before the server asks for the body, so a request that it turns away (no API key) costs
-    nothing.
+    Nothing is read before the server asks for the body, so a request that it turns away (no API key) costs nothing.
     """
 
     def __init__(self, receive: Receive, defaults: Mapping[str, Any]) -> None:

@@ -48,9 +48,7 @@ _EXIT_S: Final = 20
 
 _SERVED_PLATFORM: Final = "cuda"
 _CPU_CACHE: Final = {"VLLM_CPU_KVCACHE_SPACE": "1"}
-"""GiB of KV cache on the CPU where neither the plan nor the environment says: vLLM would take a share of all
-memory.
-"""
+"""GiB of KV cache on the CPU where neither the plan nor the environment says: vLLM would take a share of all memory."""
 
 _SUBDIRECTORIES: Final = ("model_subdir", "tokenizer_subdir")
 _HONOURED: Final = frozenset({*_SUBDIRECTORIES, "async_chunk", "session_mode", "use_v2_model_runner"})

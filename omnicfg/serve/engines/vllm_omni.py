@@ -1,6 +1,4 @@
-"""``--engine vllm-omni``: the compiled deploy file handed to an installed vLLM-Omni, which replaces this
-process.
-"""
+"""``--engine vllm-omni``: the compiled deploy file handed to an installed vLLM-Omni, which replaces this process."""
 
 from __future__ import annotations
 
@@ -54,8 +52,7 @@ def version_problems(machine: Machine) -> Iterator[Diagnostic]:
 
 
 def launch(request: Request, machine: Machine) -> Launch:
-    """``vllm serve MODEL --omni`` with one flat deploy file, kept in the user's cache under a name of its
-    content.
+    """``vllm serve MODEL --omni`` with one flat deploy file, kept in the user's cache under a name of its content.
 
     Where there is a key, it is asked for before anything else: vLLM makes the application, with its ``--middleware``,
     which vLLM-Omni leaves alone as it does ``--host`` (0.30.0, ``omni_run_server_worker``, ``_frontend_cli_fields``).
