@@ -20,7 +20,7 @@ _Stamp = str | tuple[int, int, int]
 
 
 def identity(path: str | os.PathLike[str]) -> str:
-    """What a file is told apart by: its path with every symbolic link followed."""
+    """What identifies a file: its path with every symbolic link followed."""
     return os.path.realpath(path)
 
 

@@ -1,4 +1,4 @@
-"""Where made things are kept, and how they get there whole."""
+"""The user's cache of what omnicfg generates, where each thing appears complete or not at all."""
 
 from __future__ import annotations
 

@@ -38,9 +38,9 @@ class Looked(NamedTuple):
     """What a look at one profile found.
 
     ``files`` says where every file lies that was looked at, the profile first, bases and overlays included, by the
-    names that findings give them. ``whole`` are those of which nothing stayed unseen: a profile that compiles on every
-    platform, or the overlays on it, which may hide what the profile would show. ``subject`` is what the rules saw, with
-    the plans; ``None`` where the files do not come together.
+    names that findings give them. ``whole`` are the files whose findings are all there: those of a profile that
+    compiles on every platform; where it has overlays theirs, since they may hide what the profile alone would show.
+    ``subject`` is what the rules saw, with the plans; ``None`` where the files do not come together.
     """
 
     findings: list[Diagnostic]
@@ -312,7 +312,7 @@ class Merger:
         return ",".join(known)
 
     def _placed(self, diagnostic: Diagnostic) -> Diagnostic:
-        """A finding in a base that only its derived profiles show names one of them."""
+        """Names one of the derived profiles in a finding about a base that only they show."""
         profiles = sorted(self.seen_in[diagnostic])
         is_file = Path(diagnostic.path).suffix and not diagnostic.path.startswith("--")
         if not is_file or _file_name(diagnostic.path) in profiles:
@@ -322,7 +322,7 @@ class Merger:
 
 
 def _less_sure(one: Fix | None, other: Fix | None) -> Fix | None:
-    """Of what two profiles say would mend the same finding, what holds for both."""
+    """The fix that holds for both of two profiles which show the same finding."""
     if one is None or other is None or one.edits != other.edits:
         return None
     return one if not one.safe else other

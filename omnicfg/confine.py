@@ -33,7 +33,7 @@ def confined(root: str | os.PathLike[str] | None = None, allow_env: Iterable[str
     """Within it, profiles are read below ``root`` only (anywhere, without one), and may use the variables named.
 
     ``allow_env`` holds names, or patterns such as ``VLLM_*``. The shipped profiles are always readable. Raises
-    :class:`UsageError` where ``root`` is no directory, or a name none that a variable can have.
+    :class:`UsageError` where ``root`` is no directory, or no variable can have one of the names.
     """
     allow_env = tuple(allow_env)
     for name in allow_env:

@@ -70,7 +70,7 @@ class Explanation:
 
     @property
     def route(self) -> tuple[str, ...]:
-        """What tells whether the value may be shown: the key's steps, and the flag before an item of a command."""
+        """What decides whether the value may be shown: the key's steps, and the flag before an item of a command."""
         *above, last = self.key.split(".")
         before = self.plan.find(".".join([*above, str(int(last) - 1)])) if is_number(last) and last != "0" else None
         return (*above, last, "" if before is None else flag_of(plain(before)))

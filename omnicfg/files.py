@@ -1,4 +1,4 @@
-"""Files: written whole, so that whoever looks sees all of what was there before or is there now; named from here."""
+"""Writing files so that a reader sees the old content or the new, never a part of one; and naming paths from here."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Final
 from omnicfg.errors import UsageError
 
 NO_TEXT: Final = "backslashreplace"
-"""How a file's name that is no UTF-8 is written in a text: as an escape, which JSON's readers take for what it was."""
+"""How a file name that is not UTF-8 is written in a text: as an escape that readers of JSON turn back into it."""
 _SOURCES: Final = frozenset({".yaml", ".yml", ".toml"})
 _LONGEST_STEM: Final = 64
-"""Of a draft's name: with what is added to it, it has to be a file's name."""
+"""Of a draft's name, which gets a suffix and still has to be short enough for a file."""
 
 
 def current_folder() -> Path:
-    """The folder that we are in. Raises :class:`UsageError` where it has been removed, and nothing has a name."""
+    """The folder that we are in. Raises :class:`UsageError` where it has been removed, so no path means anything."""
     try:
         return Path.cwd()
     except FileNotFoundError:
@@ -26,7 +26,7 @@ def current_folder() -> Path:
 
 
 def expanded(path: str | Path) -> Path:
-    """A path with the home directory in the place of ``~``; as it is, where nobody knows that directory."""
+    """A path with the home directory in the place of ``~``; unchanged where that is not known."""
     return Path(os.path.expanduser(path))  # noqa: PTH111  # pathlib raises where there is none
 
 
@@ -72,8 +72,8 @@ def check_report(path: Path) -> None:
 def write_whole(path: Path, content: str | bytes) -> None:
     """Put ``content`` into a file at once, keeping the permissions of the file that was there.
 
-    A link stays a link; what is no regular file (``/dev/stdout``, a pipe) is written to as it is, by the name that it
-    was given: what such a link leads to may have none. Raises :class:`UsageError`.
+    A link stays a link. What is no regular file (``/dev/stdout``, a pipe) is written to in place, under the name that
+    is given: it may be a link to something without a name. Raises :class:`UsageError`.
     """
     check_writable(path)
     try:
@@ -122,7 +122,10 @@ def take_place(
 
 
 def unused_beside(target: Path, suffix: str = "") -> Path:
-    """The path of a hidden draft beside ``target`` that nothing else has: known before there is anything to remove."""
+    """A path for a hidden draft beside ``target`` that nothing else uses.
+
+    The caller has it before the file exists, and so can remove the draft whenever it is stopped.
+    """
     return target.with_name(f".{target.name[:_LONGEST_STEM]}.{os.urandom(8).hex()}{suffix}")
 
 

@@ -1,4 +1,7 @@
-"""What the bundled engine asks of a plan's first stage, the one that vLLM's own server answers for. Pure."""
+"""What the bundled engine asks of a plan's first stage, for which vLLM's own server answers.
+
+Needs neither vLLM nor torch.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Text and lists in a notation of their own, which upstream reads when it builds a stage's configuration.
+"""Settings whose text or lists have a notation of their own, which upstream reads when it configures a stage.
 
-Values of other kinds than a setting takes are left alone here.
+Values of a kind that the setting does not take are not looked at here: another rule (OC102) is for those.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A signal to stop ends what goes on as Ctrl-C does, so that what has been begun is put away first."""
+"""SIGTERM and SIGHUP as Ctrl-C, so that whoever is stopped in the middle of something can clean up first."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from omnicfg.tree import Mapping as Tree
 from omnicfg.tree import Node, plain
 
 ONE_HOST: Final = "SharedMemoryConnector"
-"""What the bundled engine's own hand-over is among upstream's connectors."""
+"""Upstream's connector that does what the bundled engine does: it hands over in the memory of one host."""
 
 
 def rows_record(plan: Plan) -> Mapping[str, Any] | None:

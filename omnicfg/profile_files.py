@@ -20,7 +20,7 @@ _ENVIRONMENT: Final = "pyvenv.cfg"  # https://docs.python.org/3/library/venv.htm
 
 
 def profiles_in(paths: Sequence[Path]) -> Iterator[Path]:
-    """The profiles that the paths name, each once, in order: a file as it is, a directory's by what they hold."""
+    """The profiles that the paths name, each once, in order: files, and what looks like a profile in a directory."""
     seen: set[str] = set()
     for path in paths:
         for each in _search(path) if path.is_dir() else [path]:

@@ -1,7 +1,7 @@
 """A directory that stands for another one: a repository at a revision, unpacked elsewhere.
 
-A base may be named by a full path, or by one that leads out of the directory. In the copy that would be a file of
-today, or none, where the same words in the original mean a file of the copy.
+A base may be named by a full path, or by one that leads out of the directory. Read in the copy, such a path would lead
+to a file as it is today, or to none; what is meant is the file of the revision, which lies in the copy.
 """
 
 from __future__ import annotations

@@ -36,8 +36,8 @@ def prepare() -> None:
 def _whole(stream: TextIO) -> TextIO:
     """A stream that writes all of a text or raises.
 
-    With ``PYTHONUNBUFFERED`` Python's own takes it for written where the system has taken a part of it (a disk that is
-    full). And a pipe may be one that does not wait: such as a parent that is written for events leaves it.
+    With ``PYTHONUNBUFFERED`` Python's own takes a text for written where the system has taken only a part of it (on a
+    full disk). And a pipe may be non-blocking, as an event-driven parent leaves it.
     """
     raw = getattr(stream, "buffer", None)
     with contextlib.suppress(OSError):  # it has no descriptor
@@ -48,7 +48,7 @@ def _whole(stream: TextIO) -> TextIO:
 
 
 def note(text: str) -> None:
-    """A line for people on standard error: one line, whatever the names that it tells are made of."""
+    """A line for people on standard error: always one, whatever characters the names in it have."""
     from omnicfg.report.terminal import one_line
 
     print(one_line(text), file=sys.stderr, flush=True)

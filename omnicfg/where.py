@@ -1,4 +1,4 @@
-"""Where a key of the deploy language belongs, for those who look for it somewhere else."""
+"""Where a key of the deploy language belongs, for messages about one that was looked for somewhere else."""
 
 from __future__ import annotations
 

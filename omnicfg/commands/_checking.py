@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ from omnicfg.errors import UsageError
 from omnicfg.parser import Argument, Option
 
 if TYPE_CHECKING:
+    from omnicfg.diagnostics import Severity
     from omnicfg.findings.settings import Settings
 
 PATHS = Annotated[
@@ -54,3 +56,17 @@ def configured_by(file: Path | None, none: bool) -> Settings:
     from omnicfg.findings.configuration import configured
 
     return configured(file)
+
+
+def platforms_in_question(platform: str | None, configured: Settings) -> Sequence[str]:
+    """The platforms that are asked for, else those that are configured, else all of them."""
+    from omnicfg.commands._plans import platforms_of
+
+    return platforms_of(platform or "all") if platform or not configured.platforms else configured.platforms
+
+
+def failing(fail_on: str | None, configured: Settings) -> Severity:
+    """What makes the exit code 1: as it is asked for, else as it is configured, else an error."""
+    from omnicfg.diagnostics import Severity
+
+    return Severity(fail_on or configured.fail_on or "error")

@@ -16,9 +16,11 @@ from omnicfg.commands._checking import (
     TARGET,
     WHERE,
     configured_by,
+    failing,
+    platforms_in_question,
 )
 from omnicfg.commands._options import EFFECTIVE, ENGINE, PIPELINE
-from omnicfg.commands._plans import finish_of, platforms_of
+from omnicfg.commands._plans import finish_of
 from omnicfg.files import check_report, write_whole
 from omnicfg.parser import Option
 from omnicfg.profile_files import profiles_in
@@ -51,7 +53,6 @@ def run(
 ) -> int:
     """Exit code: that of ``validate``, 1 where there is a finding as bad as ``fail_on``; changes alone do not count."""
     from omnicfg.commands._baseline import baseline_of
-    from omnicfg.diagnostics import Severity
     from omnicfg.overview import Request, overview
     from omnicfg.report.html.page import render_page
     from omnicfg.report.progress import working
@@ -64,14 +65,14 @@ def run(
     request = Request(
         paths=named,
         profiles=list(profiles_in(named)),
-        platforms=platforms_of(platform or "all") if platform or not configured.platforms else configured.platforms,
+        platforms=platforms_in_question(platform, configured),
         engine=engine or configured.engine or DEFAULT_ENGINE,
         settings=configured,
         pipeline=pipeline,
         vllm_version=release,
         policies=policies or configured.policies,
         baseline=baseline_of(baseline or configured.baseline),
-        fail_on=Severity(fail_on or configured.fail_on or "error"),
+        fail_on=failing(fail_on, configured),
         base=git,
         finish=finish_of(effective, release),
     )

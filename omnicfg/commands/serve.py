@@ -116,7 +116,7 @@ def _check_not_empty(options: Mapping[str, str | None]) -> None:
 
 
 def _check_can_be_sent(key: str | None) -> None:
-    """A key of which a header can hold every byte: others nobody could send, whatever he knows."""
+    """A key of which a header can hold every byte: no client could send another one."""
     if key is None or (key.strip() == key and all(" " <= letter <= "\xff" and letter != "\x7f" for letter in key)):
         return
     raise UsageError(

@@ -16,6 +16,8 @@ from omnicfg.commands._checking import (
     TARGET,
     WHERE,
     configured_by,
+    failing,
+    platforms_in_question,
 )
 from omnicfg.commands._estimates import DEVICE_MEMORY, check_device_memory, tell_estimates_of
 from omnicfg.commands._fixing import DIFF, FIX, UNSAFE, check_fixing, fixed, shown
@@ -28,7 +30,6 @@ from omnicfg.commands._options import (
     refuse_unread,
 )
 from omnicfg.commands._outputs import outputs_of, put_out
-from omnicfg.commands._plans import platforms_of
 from omnicfg.files import check_report
 from omnicfg.parser import Option
 from omnicfg.profile_files import profiles_in
@@ -76,7 +77,6 @@ def run(
     What is given here goes before what is configured.
     """
     from omnicfg.check import check
-    from omnicfg.diagnostics import Severity
     from omnicfg.findings.review import Report, report_of
     from omnicfg.report.progress import working
     from omnicfg.rule import DEFAULT_ENGINE
@@ -85,7 +85,7 @@ def run(
     configured = configured_by(config, no_config)
     outputs = outputs_of(formats or ([] if diff else configured.formats or ["text"]))
     check_fixing(fix, diff, unsafe_fixes, outputs)
-    platforms = platforms_of(platform or "all") if platform or not configured.platforms else configured.platforms
+    platforms = platforms_in_question(platform, configured)
     if write_baseline is not None:
         refuse_unread(
             "validate --write-baseline", {"--fail-on": fail_on}, "What becomes known fails nothing: leave it out."
@@ -108,8 +108,7 @@ def run(
                 vllm_version=vllm_version or configured.vllm_version,
                 look=lambda looked: work.step(next(iter(looked.files))),
             )
-        worst = Severity(fail_on or configured.fail_on or "error")
-        return report_of(checked, configured, known, worst)
+        return report_of(checked, configured, known, failing(fail_on, configured))
 
     named = [*(paths or [Path()]), *(overlays or ())]
     differs = diff and shown(review, named, unsafe_fixes)

@@ -1,8 +1,8 @@
-"""What a token costs in the KV cache, with and without payload rows, and how many fit into a device. Pure.
+"""What a token costs in the KV cache, with and without payload rows, and how many fit into a device.
 
-From a ``config.json`` and engine args. The figures are vLLM's own (``AttentionSpec.page_size_bytes``): keys and values
-of every layer, per rank. Payload rows are the residual stream, which every tensor-parallel rank has whole; each keeps
-its part of it, or all where the parts could not be put together.
+From a ``config.json`` and engine args, without vLLM or torch. The figures are vLLM's own
+(``AttentionSpec.page_size_bytes``): keys and values of every layer, per rank. Payload rows are the residual stream,
+which every tensor-parallel rank has whole; each keeps its part of it, or all where the parts could not be put together.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the bundled engine asks of vLLM for a Thinker with payload rows, and when it cannot be done. Pure.
+"""What the bundled engine asks of vLLM for a Thinker with payload rows, and when it cannot be done.
 
 A model's record says which rows its downstream stage reads::
 
@@ -7,7 +7,7 @@ A model's record says which rows its downstream stage reads::
 ``layers`` are counted as transformers counts ``hidden_states``: k is the residual stream that enters layer k, so 24
 is what layers 0 to 23 have made of the embedding; ``final`` is the output of the final norm. ``layers_from`` is where
 the checkpoint's own ``config.json`` says it. Embeddings are never kept: a text token's is a row of the embedding
-table, and a multimodal position's comes from the encoder's output.
+table, and a multimodal position's comes from the encoder's output. Needs neither vLLM nor torch.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Stop signals are for those who know what has to be finished; others leave them alone, where everybody gets one.
+"""Stop signals, where every process gets one: only those act on them that know what has to be finished.
 
-systemd sends them to all processes of a service. vLLM's workers end at once then, and take down what their engine would
-have finished. They need none: each watches a pipe of its engine's and ends with that (vLLM 0.32.0,
+systemd sends them to all processes of a service. vLLM's workers then end at once, and take down what their engine would
+have finished. They need no signal: each watches a pipe of its engine's and ends with that (vLLM 0.32.0,
 ``vllm/v1/executor/multiproc_executor.py``), or is killed.
 """
 
@@ -17,7 +17,7 @@ VARIABLE: Final = "OMNICFG_STOP_SIGNALS"
 
 
 def ignore() -> None:
-    """In this process. For its main thread."""
+    """Ignore them in this process. To be called in its main thread."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
 

@@ -1,4 +1,4 @@
-"""What a finding is told apart by when it is met again: its code and what it is about, not the line it was on."""
+"""What identifies a finding when it is met again: its code and what it is about, not the line it was on."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""For middleware of vLLM's server (ASGI 3): how it is told of it, and how one reads a request whole, and refuses it or
-lets it through as it came.
-"""
+"""For middleware of vLLM's server (ASGI 3): how the server is told of it, reading a request whole, and refusing it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server as a child that leads a session of its own, of which nothing is left, however this process ends.
+"""A server as a child process in a session of its own, which ends as a whole, however this process ends.
 
 Ctrl-C in a terminal reaches this process alone, and everything that the child starts (engine cores, workers) is found
 by its session whatever becomes of its parents. Where this process is killed outright, a watcher

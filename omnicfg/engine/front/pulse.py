@@ -1,12 +1,12 @@
-"""Whether stage 0 gets on with what it is asked.
+"""Whether stage 0 makes progress with its requests.
 
 vLLM's server answers for its engine even where that hangs: requests then wait for ever, and ``/health`` is 200. So all
 that is asked of it goes through :class:`Pulse`. While a request waits for it, a piece of an answer is a sign of life,
 and so is a step of the engine, which vLLM counts on ``/metrics``; where there was neither for long enough, it hangs. A
 request whose client does not take what has come already does not wait for stage 0, however long that takes.
 
-How long that is, is counted in looks and not read off a clock: a machine that stands still for a while holds up the
-front as well, and stage 0 has made no step meanwhile for no fault of its own.
+"Long enough" is a number of looks and no time read off a clock: a machine that stands still for a while holds up the
+front as well, and that stage 0 made no step meanwhile is not its fault.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import httpx
 
 _STEPS: Final = re.compile(rb"^vllm:iteration_tokens_total_count(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
 _LOOKS: Final = 8
-"""How often is looked before a silence is long enough."""
+"""How many looks have to see nothing before a silence is long enough."""
 
 
 class Pulse(httpx.AsyncBaseTransport):

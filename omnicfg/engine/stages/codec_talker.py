@@ -154,7 +154,7 @@ class CodecTalker:
             speech.rows_ended = True
 
     def rows_cut(self) -> None:
-        """Whoever has the rows of his prompt goes on; others do not wait for an end that may have been lost."""
+        """A request that has the rows of its prompt goes on; others do not wait for an end that may have been lost."""
         for speech in self._open.values():
             speech.rows_ended = True
 

@@ -1,4 +1,4 @@
-"""Whoever lacks the key is told so before anything of what he sends is read, in vLLM's own words."""
+"""A client without the key is told so before anything of its request is read, in vLLM's own words."""
 
 from __future__ import annotations
 

@@ -804,7 +804,7 @@ def test_vllm_sees_the_key_that_a_client_sent(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["/health", "/metrics", "/version"])
 def test_of_requests_that_only_look_no_body_is_read(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody needs a key for them, so nobody without one can make the front hold what he sends."""
+    """These paths need no key, so a client without one must not be able to make the front hold a request."""
 
     async def test(rig: Rig, front: Any) -> None:
         monkeypatch.setattr(app, "BODY_MOST", 10)

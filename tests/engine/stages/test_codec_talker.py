@@ -194,7 +194,7 @@ def test_rows_that_were_lost_are_an_error_of_that_request(executor: Executor, kn
 
 
 def test_nobody_waits_for_rows_whose_end_may_have_been_lost(executor: Executor, known: list[Known]) -> None:
-    """Whoever has all rows of his prompt speaks on, although the stage before cannot be heard for a while."""
+    """A request that has all rows of its prompt speaks on, although the stage before cannot be heard for a while."""
     one = known[1]
     executor.open("part", {"voice": one.case.voice})
     executor.text("part", one.prompt, prompt=True, last=False)
