@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.upstream import UpstreamMissingError, deploy_files
+
+if TYPE_CHECKING:
+    from tests.repositories import Repo
 
 WriteProfile = Callable[..., Path]
 
@@ -48,3 +52,11 @@ def profile_file(tmp_path: Path) -> WriteProfile:
         return path
 
     return write
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Repo:
+    """A git repository in the folder that ``profile_file`` writes to."""
+    from tests.repositories import Repo
+
+    return Repo(tmp_path)

@@ -18,7 +18,7 @@ from omnicfg.differences.gitdiff import git_diff
 from omnicfg.errors import OmnicfgError, UsageError
 from tests.commands.conftest import Run, run  # noqa: F401  # a fixture
 from tests.conftest import WriteProfile
-from tests.differences.test_gitdiff import PLATFORMS, Repo
+from tests.repositories import PLATFORMS, Repo
 
 PROFILE = "pipeline: qwen3_tts\nasync_chunk: false\n"
 OUTSIDE = f"{PROFILE}stages: [{{stage_id: 0, max_num_seqs: 77}}]\n"

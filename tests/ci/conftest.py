@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from tests.differences.test_gitdiff import BASE, DERIVED, Repo
 from tests.docs.examples import ROOT, blocks
+from tests.repositories import BASE, DERIVED, Repo
 
 BROKEN = BASE.replace("max_num_seqs", "max_num_seq")
 

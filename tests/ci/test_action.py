@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.ci.conftest import BROKEN, Script, documented, parsed
-from tests.differences.test_gitdiff import Repo
 from tests.docs.examples import ROOT
+from tests.repositories import Repo
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.ci.conftest import BROKEN, Script, documented, parsed
-from tests.differences.test_gitdiff import Repo
+from tests.repositories import Repo
 
 pytestmark = pytest.mark.slow
 

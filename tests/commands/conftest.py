@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -26,6 +27,7 @@ class Result(NamedTuple):
 
 
 Run = Callable[..., Result]
+Validate = Callable[..., Result]
 
 
 @pytest.fixture
@@ -43,3 +45,10 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
         return Result(code, out, err)
 
     return call
+
+
+@pytest.fixture
+def validate(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Validate:
+    """``validate`` in the folder that ``profile_file`` writes to."""
+    monkeypatch.chdir(tmp_path)
+    return lambda *words: run("validate", *words)

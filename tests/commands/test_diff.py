@@ -9,7 +9,7 @@ import pytest
 from omnicfg.report.html.changes import changes_section
 from tests.commands.conftest import Run
 from tests.conftest import WriteProfile
-from tests.differences.test_gitdiff import BASE, DERIVED, PLATFORMS, Repo
+from tests.repositories import BASE, DERIVED, PLATFORMS, Repo
 
 
 def rows(text: str) -> list[list[str]]:

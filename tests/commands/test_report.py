@@ -15,7 +15,7 @@ from omnicfg.report.html import findings, matrix
 from tests.commands.conftest import Run
 from tests.commands.test_validate import BAD, GOOD
 from tests.conftest import WriteProfile
-from tests.differences.test_gitdiff import BASE, DERIVED, Repo
+from tests.repositories import BASE, DERIVED, Repo
 
 OPEN = "pipeline: qwen3_tts\nasync_chunk: false\nstages:\n  - stage_id: 0\n    enable_prefix_caching: false\n"
 HOSTILE = "</script><img src=x onerror=alert(1)>"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +13,11 @@ from omnicfg.catalog.paths import schemas_dir
 from omnicfg.diagnostics import Diagnostic, Severity
 from omnicfg.errors import OmnicfgError
 from omnicfg.findings.baseline import Baseline
-from tests.commands.conftest import Result, Run
+from tests.commands.conftest import Validate
 from tests.conftest import WriteProfile
 
 TTS = "pipeline: qwen3_tts\nasync_chunk: false\n"
 SCHEMA = json.loads((schemas_dir() / "baseline.schema.json").read_text(encoding="utf-8"))
-
-Validate = Callable[..., Result]
-
-
-@pytest.fixture
-def validate(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Validate:
-    """``validate`` in the folder that ``profile_file`` writes to."""
-    monkeypatch.chdir(tmp_path)
-    return lambda *words: run("validate", *words)
 
 
 def findings(file: str = "known.json") -> list[dict[str, Any]]:

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from xml.etree.ElementTree import fromstring
 
 import pytest
 
-from tests.commands.conftest import Result, Run
+from tests.commands.conftest import Result, Run, Validate
 from tests.conftest import WriteProfile
 
 TTS = "pipeline: qwen3_tts\nasync_chunk: false\n"
 DEAD = "edges: [{from: 0, to: 1, window_size: 1}]\n"
-
-Validate = Callable[..., Result]
-
-
-@pytest.fixture
-def validate(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Validate:
-    """``validate`` in the folder that ``profile_file`` writes to."""
-    monkeypatch.chdir(tmp_path)
-    return lambda *words: run("validate", *words)
 
 
 def configure(text: str) -> None:

@@ -11,7 +11,7 @@ from omnicfg.findings.settings import Settings
 from omnicfg.overview import Overview, ProfileView, Request, overview
 from omnicfg.rule import all_platforms
 from tests.conftest import WriteProfile
-from tests.differences.test_gitdiff import BASE, DERIVED, Repo
+from tests.repositories import BASE, DERIVED, Repo
 
 GOOD = "pipeline: qwen3_tts\nasync_chunk: false\nstages:\n  - {stage_id: 0, enable_prefix_caching: false}\n"
 

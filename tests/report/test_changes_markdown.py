@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from omnicfg.differences.compare import Change
 from omnicfg.differences.comparison import NOTHING, Comparison, Grouped
 from omnicfg.differences.gitdiff import GitDiff, ProfileDiff
 from omnicfg.report.changes_markdown import MARKER, MAX_COMMENT, comparison_markdown, git_diff_markdown
-from tests.differences.test_gitdiff import BASE, DERIVED, PLATFORMS, Repo
-
-
-@pytest.fixture
-def repo(tmp_path: Path) -> Repo:
-    return Repo(tmp_path)
+from tests.repositories import BASE, DERIVED, PLATFORMS, Repo
 
 
 def comment(repo: Repo, old: str, new: str | None = None) -> str:

@@ -6,15 +6,11 @@ import pytest
 
 import omnicfg
 from tests.conftest import WriteProfile
-from tests.rules.checked import findings, told
+from tests.rules.checked import findings, stage, told
 from tests.rules.places import PLACES, set_at, wrong_file
 
 TEXT = "pipeline: qwen3_tts\nasync_chunk: false\nstages:\n"
 MOVIE = "pipeline: dreamzero\nstages:\n"
-
-
-def stage(stage_id: int, **settings: object) -> str:
-    return "  - {" + ", ".join(f"{key}: {value}" for key, value in {"stage_id": stage_id, **settings}.items()) + "}\n"
 
 
 # ------------------------------------------------------------------------------------------------ prefix caches

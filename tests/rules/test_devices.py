@@ -6,7 +6,7 @@ import pytest
 
 from omnicfg.diagnostics import Severity
 from tests.conftest import WriteProfile
-from tests.rules.checked import findings, told
+from tests.rules.checked import findings, stage, told
 from tests.rules.places import PLACES, set_at, wrong_file
 
 HEAD = "pipeline: qwen3_tts\nasync_chunk: false\nstages:\n"
@@ -14,10 +14,6 @@ NO_LIST_FITS = (
     "vLLM-Omni does not count PCP where it divides devices among replicas, so no list fits: "
     "set `num_replicas: 1` or `prefill_context_parallel_size: 1`."
 )
-
-
-def stage(stage_id: int, **settings: object) -> str:
-    return "  - {" + ", ".join(f"{key}: {value}" for key, value in {"stage_id": stage_id, **settings}.items()) + "}\n"
 
 
 # ----------------------------------------------------------------------------------------------------- memory

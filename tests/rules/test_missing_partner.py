@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conftest import WriteProfile
-from tests.rules.checked import findings
+from tests.rules.checked import findings, of_one_stage
 
 REGISTRATION = "dlo_host_registration_limit_gib: 2.5"
 RUNTIME = "host_weight_runtime_mode: preferred, host_weight_runtime_root: /dev/shm/w"
@@ -81,15 +81,10 @@ TOGETHER = (
 )
 
 
-def stage(kind: str, settings: str) -> str:
-    pipeline = {"diffusion": "dreamzero", "llm": "qwen3_tts"}[kind]
-    return f"pipeline: {pipeline}\nasync_chunk: false\nstages:\n  - {{stage_id: 0, {settings}}}\n"
-
-
 @pytest.mark.parametrize(("setting", "partner"), ALONE.items())
 def test_a_setting_without_its_partner(profile_file: WriteProfile, setting: tuple[str, str], partner: str) -> None:
     kind, text = setting
-    (found,) = findings(profile_file(stage(kind, text)), "OC709")
+    (found,) = findings(profile_file(of_one_stage(kind, text)), "OC709")
     name, _, value = text.removeprefix("parallel_config: {").partition(", ")[0].partition(": ")
     assert (found.line, found.column) == (4, 19 + text.index(name) + len(name) + 2)
     shown = name if value[0] in "[{" else f"{name}: {value.removesuffix('}')}"
@@ -99,4 +94,4 @@ def test_a_setting_without_its_partner(profile_file: WriteProfile, setting: tupl
 
 @pytest.mark.parametrize(("kind", "settings"), TOGETHER)
 def test_a_setting_beside_its_partner(profile_file: WriteProfile, kind: str, settings: str) -> None:
-    assert findings(profile_file(stage(kind, settings)), "OC709") == []
+    assert findings(profile_file(of_one_stage(kind, settings)), "OC709") == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conftest import WriteProfile
-from tests.rules.checked import findings
+from tests.rules.checked import findings, of_one_stage
 
 BOTH = (
     # the kind of stage, two settings, and how the second is named
@@ -26,14 +26,9 @@ BOTH = (
 )
 
 
-def _stage(kind: str, settings: str) -> str:
-    pipeline = {"diffusion": "dreamzero", "llm": "qwen3_tts"}[kind]
-    return f"pipeline: {pipeline}\nasync_chunk: false\nstages:\n  - {{stage_id: 0, {settings}}}\n"
-
-
 @pytest.mark.parametrize(("kind", "one", "other", "named"), BOTH)
 def test_both_of_a_pair(profile_file: WriteProfile, kind: str, one: str, other: str, named: str) -> None:
-    path = profile_file(_stage(kind, f"{one}, {other}"))
+    path = profile_file(of_one_stage(kind, f"{one}, {other}"))
     (found,) = findings(path, "OC710")
     name = one.partition(":")[0]
     assert found.message.startswith(f"`{name}` of stage 0 cannot stand beside `{named}` ({path}:4:")
@@ -54,11 +49,11 @@ def test_both_of_a_pair(profile_file: WriteProfile, kind: str, one: str, other: 
     ],
 )
 def test_one_of_a_pair(profile_file: WriteProfile, kind: str, settings: str) -> None:
-    assert findings(profile_file(_stage(kind, settings)), "OC710") == []
+    assert findings(profile_file(of_one_stage(kind, settings)), "OC710") == []
 
 
 def test_of_two_files_the_upper_one_is_told(profile_file: WriteProfile) -> None:
-    base = profile_file(_stage("llm", "attention_backend: FLASH_ATTN"), "base.yaml")
+    base = profile_file(of_one_stage("llm", "attention_backend: FLASH_ATTN"), "base.yaml")
     text = f"base_config: {base}\nstages:\n  - {{stage_id: 0, attention_config: {{backend: FLASHINFER}}}}\n"
     (found,) = findings(profile_file(text), "OC710")
     assert found.message.startswith("`attention_config.backend` of stage 0 cannot stand beside `attention_backend` (")

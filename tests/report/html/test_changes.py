@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from xml.etree.ElementTree import Element
 
 import pytest
 
 from omnicfg.report.html import changes
 from omnicfg.report.html.changes import changes_section
-from tests.differences.test_gitdiff import BASE, DERIVED, PLATFORMS, Repo
-
-
-@pytest.fixture
-def repo(tmp_path: Path) -> Repo:
-    return Repo(tmp_path)
+from tests.repositories import BASE, DERIVED, PLATFORMS, Repo
 
 
 def text(node: Element) -> str:
