@@ -74,7 +74,7 @@ def _run() -> Schema:
     return record(
         {
             "replicas": COUNT,
-            "routing": {"enum": names()},
+            "routing": {"enum": list(names())},
             "cache_tokens": COUNT | {"description": "Of each replica."},
             "seconds": SIZE | {"description": "To the last answer."},
             "requests_per_second": SIZE,

@@ -24,7 +24,7 @@ def two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def versions(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The distributions that seem to be installed."""
     installed: dict[str, str] = {}
-    monkeypatch.setattr(machine, "_version", installed.get)
+    monkeypatch.setattr(machine, "installed_version", installed.get)
     return installed
 
 
