@@ -46,11 +46,6 @@ def _record(path: Path) -> Mapping[str, Any]:
     return record
 
 
-def records() -> tuple[Mapping[str, Any], ...]:
-    """All records, one per model, in the order of their file names."""
-    return tuple(_record(path) for path in _paths())
-
-
 @functools.cache
 def record_of(pipeline: str) -> Mapping[str, Any] | None:
     """The record of the model that a pipeline runs, or ``None`` where nothing is known of it.

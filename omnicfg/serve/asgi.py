@@ -1,11 +1,9 @@
-"""For middleware of vLLM's server (ASGI 3): how the server is told of it, reading a request whole, and refusing it."""
+"""For middleware of vLLM's server (ASGI 3): how the server is told of it, and reading a request whole."""
 
 from __future__ import annotations
 
-import json
-
-from omnicfg.engine.front.asgi import JSON, Message, Receive, Send, respond
-from omnicfg.engine.front.chat import BODY_MOST, body_too_long, error_body
+from omnicfg.engine.front.asgi import Message, Receive, Send
+from omnicfg.engine.front.chat import BODY_MOST, body_too_long, refuse
 
 
 def option(middleware: type) -> list[str]:
@@ -42,8 +40,3 @@ def again(messages: list[Message], receive: Receive) -> Receive:
         return messages.pop(0) if messages else await receive()
 
     return replayed
-
-
-async def refuse(send: Send, status: int, message: str, parameter: str | None = None) -> None:
-    """Answer with OpenAI's form of an error."""
-    await respond(send, status, json.dumps(error_body(message, status, parameter)).encode(), JSON)

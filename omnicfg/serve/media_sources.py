@@ -15,7 +15,8 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from omnicfg.engine.front.asgi import App, Message, Receive, Send
-from omnicfg.serve.asgi import again, body_of, refuse, whole
+from omnicfg.engine.front.chat import refuse
+from omnicfg.serve.asgi import again, body_of, whole
 
 VARIABLE: Final = "OMNICFG_MEDIA_SOURCES"
 NOBODY: Final = "none-is-in-allowed_media_domains.invalid"

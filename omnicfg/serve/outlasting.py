@@ -10,8 +10,7 @@ import asyncio
 from typing import Any, Final
 
 from omnicfg.engine.front.asgi import App, Message, Noted, Receive, Send
-from omnicfg.engine.front.chat import OUTLASTS
-from omnicfg.serve.asgi import refuse
+from omnicfg.engine.front.chat import OUTLASTS, refuse
 
 _SENDING_S: Final = 3
 """How long the last answers that were done in time may take on their way to the client."""

@@ -10,8 +10,8 @@ import os
 from typing import Final
 
 from omnicfg.engine.front.asgi import App, Message, Receive, Send
-from omnicfg.engine.front.chat import may_be_chat, spoken
-from omnicfg.serve.asgi import again, body_of, refuse, whole
+from omnicfg.engine.front.chat import may_be_chat, refuse, spoken
+from omnicfg.serve.asgi import again, body_of, whole
 
 VARIABLE: Final = "OMNICFG_NO_SPEECH"
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from omnicfg.catalog.capabilities import Situation, entry_for, record_of, records, side_effects, stage_record
+from omnicfg.catalog.capabilities import Situation, entry_for, record_of, side_effects, stage_record
 from omnicfg.catalog.upstream import pipelines
+from tests.catalog.records import records
 
 HERE = Situation(
     engine="vllm-omni",

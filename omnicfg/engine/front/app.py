@@ -23,6 +23,7 @@ from omnicfg.engine.front.chat import (
     body_too_long,
     error_body,
     may_be_chat,
+    refuse,
     spoken,
     sse,
     wish_of,
@@ -79,10 +80,10 @@ class Front:
             return
         except asyncio.CancelledError:  # the time that requests have after a stop signal is over
             if not answering.begun:  # otherwise it is cut off: the client sees an answer without its end
-                await _error(send, 503, OUTLASTS)
+                await refuse(send, 503, OUTLASTS)
         except Exception as error:
             if not answering.begun:
-                await _error(send, 500, f"the server has failed: {type(error).__name__}; its log says how")
+                await refuse(send, 500, f"the server has failed: {type(error).__name__}; its log says how")
             raise
 
     async def _serve(self, scope: Message, receive: Receive, send: Noted) -> None:
@@ -90,7 +91,7 @@ class Front:
         path, method = scope["path"], scope["method"]
         body = b"" if method in WITHOUT_BODY else await _body(receive)
         if body is None:
-            await _error(send, 413, body_too_long())
+            await refuse(send, 413, body_too_long())
             return
         if path == "/health" and method in _LOOKS:
             work = self._health(send)
@@ -119,17 +120,17 @@ class Front:
         try:
             wish = wish_of(body, self._voices, self._default_voice)
         except BadRequestError as error:
-            await _error(send, 400, str(error), error.parameter)
+            await refuse(send, 400, str(error), error.parameter)
             return "refused"
         key = uuid.uuid4().hex
         async with Turn(self._thinker, self._desk, key, path, wish.body, headers) as turn:
             try:
                 await turn.start({"voice": wish.voice, "seed": wish.seed})
             except RefusedError as error:
-                await _error(send, 400, str(error), "audio")
+                await refuse(send, 400, str(error), "audio")
                 return "refused"
             except UnavailableError as error:
-                await _error(send, 503, str(error))
+                await refuse(send, 503, str(error))
                 return "failed"
             except TurnedAwayError as error:
                 await respond(send, error.status, error.body, [*JSON, *_passed_on(error.headers, _OF_OUR_ANSWER)])
@@ -152,7 +153,7 @@ class Front:
                 case Codes(codes):
                     answer.codes = codes
                 case Failure(message):
-                    await _error(send, 500, message)
+                    await refuse(send, 500, message)
                     return "failed"
         packed = await asyncio.to_thread(lambda: json.dumps(answer.whole(), ensure_ascii=False).encode())
         await respond(send, 200, packed, [*JSON, *_passed_on(turn.headers, _OF_OUR_ANSWER)])
@@ -284,16 +285,12 @@ def _target(scope: Message) -> bytes:
     return quote(path + b"?" * bool(query) + query, safe=_PRINTABLE).encode()
 
 
-async def _error(send: Send, status: int, message: str, parameter: str | None = None) -> None:
-    await respond(send, status, json.dumps(error_body(message, status, parameter)).encode(), JSON)
-
-
 async def _unanswered(send: Send, error: httpx.HTTPError | httpx.InvalidURL) -> str:
     """Says why there is no answer of vLLM's: the request cannot be put to it, or it is not there. What became of it."""
     if isinstance(error, httpx.InvalidURL | httpx.LocalProtocolError):
-        await _error(send, 400, f"vLLM cannot be asked for this: {error}")
+        await refuse(send, 400, f"vLLM cannot be asked for this: {error}")
         return "refused"
-    await _error(send, 502, f"stage 0 does not answer: {type(error).__name__}")
+    await refuse(send, 502, f"stage 0 does not answer: {type(error).__name__}")
     return "failed"
 
 

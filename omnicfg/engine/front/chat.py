@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from omnicfg.engine.front.asgi import Message
+from omnicfg.engine.front.asgi import JSON, Message, Send, respond
 from omnicfg.engine.front.formats import FormatError, check, packed, stream_head
 
 CHATS: Final = frozenset({"/v1/chat/completions", "/v1/chat/completions/batch", "/invocations"})
@@ -263,6 +263,11 @@ def error_body(message: str, status: int, parameter: str | None = None) -> dict[
     """An error in the shape that vLLM's server gives it."""
     kind = "BadRequestError" if status < 500 else "InternalServerError"
     return {"error": {"message": message, "type": kind, "param": parameter, "code": status}}
+
+
+async def refuse(send: Send, status: int, message: str, parameter: str | None = None) -> None:
+    """Answer with OpenAI's form of an error."""
+    await respond(send, status, json.dumps(error_body(message, status, parameter)).encode(), JSON)
 
 
 def body_too_long() -> str:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from omnicfg.catalog.capabilities import records
 from omnicfg.engine.stages import StageOptions, kinds, make
+from tests.catalog.records import records
 
 
 def test_helpers_are_no_kinds() -> None:
