@@ -59,7 +59,7 @@ def run(
     """Exit code: 0 where nothing changes, 1 where something does. What cannot be compared at all is trouble."""
     platforms = platforms_of(platform)
     if versions is not None:
-        # An upgrade is looked at in profiles as they are, so nothing makes others of them.
+        # What an upgrade changes is told of the profiles as they are; options that would change them are refused.
         unread = {"--git": git, "--effective": effective, "--vllm-version": vllm_version, "--pipeline": pipeline}
         refuse_unread("diff --versions", {**unread, "--model": model}, "Leave it out, or `--versions`.")
         return _versions(versions, words, platforms, format)

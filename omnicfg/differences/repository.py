@@ -78,7 +78,7 @@ class Repository:
         place = self.root / path
         if not (place / ".git").exists() or place.resolve() != place:
             return None
-        # What a hook is told of this repository by its environment is not true of the other.
+        # In a git hook the environment says where this repository is (GIT_DIR and others): wrong for the other one.
         apart = _git(self.root, self._environment, "rev-parse", "--local-env-vars").stdout.decode("ascii").split()
         environment = {name: value for name, value in self._environment.items() if name not in apart}
         done = _git(place, environment, "rev-parse", "--show-toplevel")

@@ -113,31 +113,12 @@ def first_stage(request: Request, machine: Machine, address: list[str] | None = 
     stage["engine_args"] |= media.engine_args()
     compiled = stage_arguments(stage, engine_args(SERVED_VLLM), SERVED_VLLM)
     defaults = _request_defaults(stage)
-    command = [
-        sys.executable,
-        "-m",
-        "omnicfg.engine.headless" if request.headless else "vllm.entrypoints.openai.api_server",
-        *_where(request),
-        *(address or ["--host", request.host, "--port", str(request.port)]),
-        *(["--headless"] if request.headless else []),
-        *compiled.arguments,
-    ]
-    # The hits of the prefix cache are what these profiles are about: every answer's usage shows them.
-    command.append("--enable-prompt-tokens-details")
-    if _first(request).arg("shutdown_timeout") is None:
-        command += ["--shutdown-timeout", str(DRAIN_S)]
-    if defaults:
-        command += option(RequestDefaults)
-    command += option(MediaSources)
-    if silent_reason(request):
-        command += option(TextOnly)
-    command += option(Outlasting)
     environment = _environment(request, machine, defaults)
-    if {**os.environ, **environment}.get(API_KEY_VARIABLE):  # what comes last stands before all others
-        command += option(KeyFirst)
+    inherited = {**os.environ, **environment}
+    middleware = _middleware(request, bool(defaults), bool(inherited.get(API_KEY_VARIABLE)))
     return Launch(
-        tuple(command),
-        environment | media.environment({**os.environ, **environment}),
+        (*_server(request, address), *compiled.arguments, *_of_ours(request), *middleware),
+        environment | media.environment(inherited),
         files={part.file: part.text} if part else {},
         notices=(
             *_notices(request, machine, compiled, defaults),
@@ -146,6 +127,36 @@ def first_stage(request: Request, machine: Machine, address: list[str] | None = 
         ),
         directory=socket.parent if socket else None,
     )
+
+
+def _server(request: Request, address: list[str] | None) -> Iterator[str]:
+    """What is started, and where it listens."""
+    yield from (sys.executable, "-m")
+    yield "omnicfg.engine.headless" if request.headless else "vllm.entrypoints.openai.api_server"
+    yield from _where(request)
+    yield from address or ["--host", request.host, "--port", str(request.port)]
+    if request.headless:
+        yield "--headless"
+
+
+def _of_ours(request: Request) -> Iterator[str]:
+    """What every server gets, whatever its plan says."""
+    # The hits of the prefix cache are what these profiles are about: every answer's usage shows them.
+    yield "--enable-prompt-tokens-details"
+    if _first(request).arg("shutdown_timeout") is None:
+        yield from ("--shutdown-timeout", str(DRAIN_S))
+
+
+def _middleware(request: Request, has_defaults: bool, has_key: bool) -> Iterator[str]:
+    """What stands before vLLM's application: the last one before all others."""
+    if has_defaults:
+        yield from option(RequestDefaults)
+    yield from option(MediaSources)
+    if silent_reason(request):
+        yield from option(TextOnly)
+    yield from option(Outlasting)
+    if has_key:
+        yield from option(KeyFirst)
 
 
 def start(launch: Launch, request: Request, ready: Say, notice: Say) -> None:
