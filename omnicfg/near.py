@@ -42,9 +42,11 @@ def slip_of(word: str, candidates: Iterable[str]) -> str | None:
 
     A slip is another case or dash, or one letter more, less, wrong or swapped; two of them in a word of eight or more.
     """
+    pool = {candidate for candidate in candidates if candidate != word}
+    if not pool:
+        return None
     import difflib
 
-    pool = {candidate for candidate in candidates if candidate != word}
     same = [candidate for candidate in pool if _fold(candidate) == _fold(word)]
     if same:
         return same[0] if len(same) == 1 else None

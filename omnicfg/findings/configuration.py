@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from omnicfg.catalog.upstream import deploy_schema
 from omnicfg.catalog.vllm_args import vllm_versions
@@ -20,12 +19,14 @@ from omnicfg.errors import OmnicfgError, UsageError
 from omnicfg.files import current_folder, relative_to_here
 from omnicfg.findings.review import known_codes
 from omnicfg.findings.settings import OFF, PathRules, Settings
-from omnicfg.findings.toml_places import Route, places
 from omnicfg.near import did_you_mean
 from omnicfg.refusals import REFUSALS
 from omnicfg.report.formats import format_names
 from omnicfg.rule import ENGINES, rule_modules, rule_of
 from omnicfg.tree import Mark
+
+if TYPE_CHECKING:
+    from omnicfg.findings.toml_places import Route
 
 NAMES: Final = ("omnicfg.toml", "pyproject.toml")
 FAIL_ON: Final = ("error", "warning")
@@ -114,6 +115,8 @@ def _text(file: Path) -> str:
 
 
 def _parsed(text: str, file: Path) -> dict[str, Any]:
+    import tomllib  # most folders have no configuration, and it takes a third of a bare start of Python
+
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -134,6 +137,8 @@ class _Reader:
     """Reads one file's table into settings, and collects what is wrong with it."""
 
     def __init__(self, found: _Found) -> None:
+        from omnicfg.findings.toml_places import places
+
         self.file, _, self.data, self.table = found
         self.problems: list[Diagnostic] = []
         self.places = places(found.text, str(found.file))
@@ -200,7 +205,7 @@ def _named(route: Route) -> str:
 
 
 # -------------------------------------------------------------------------------------- what each key's value may be
-_Read = Callable[[_Reader, Route, Any], Any]
+_Read = Callable[[_Reader, "Route", Any], Any]
 
 
 def _one_of(choices: Callable[[], Iterable[str]]) -> _Read:
