@@ -237,7 +237,7 @@ def over(winner: Node, loser: Node | None, reason: str) -> Node:
 
 
 def _alone(node: Node) -> Node:
-    """The node alone: its history goes on in that of its winner, and told twice it would double with every layer."""
+    """The node without its history, which its winner takes over: kept twice, it would double with every layer."""
     if not node.beaten:
         return node
     bare = node.copy()

@@ -14,7 +14,7 @@ def in_yaml(value: object) -> str:
 
 
 def is_number(text: str, most: int = 6) -> bool:
-    """Whether a text is a whole number in the digits that numbers have here, of at most so many."""
+    """Whether a text is a whole number, in ASCII digits and at most ``most`` of them."""
     return text.isascii() and text.isdecimal() and len(text) <= most
 
 

@@ -102,7 +102,7 @@ def _wrong(document: Mapping[str, Any]) -> str | None:
 
 
 def problem_of(error: Exception) -> str:
-    """What is wrong with a report of which something could not be read."""
+    """What is wrong with a report, by what reading it raised."""
     return f"it has no {error}" if isinstance(error, LookupError) else "a value is of another kind"
 
 

@@ -33,7 +33,7 @@ class Consumer:
         return dict(zip(_COUNTS, self._counts[:], strict=True))
 
     def since(self, before: dict[str, int], payloads: int) -> dict[str, int]:
-        """What came since ``before``, once that is so many payloads, or a minute has passed."""
+        """What has come since ``before``, as soon as that is so many ``payloads``, or after a minute."""
         deadline = time.monotonic() + WAIT_S
         while True:
             now = {name: value - before[name] for name, value in self.counts().items()}

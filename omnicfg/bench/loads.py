@@ -130,7 +130,7 @@ def read_loads(path: Path) -> tuple[Load, ...]:
 
 
 def chosen(loads: Sequence[Load], names: Sequence[str]) -> tuple[Load, ...]:
-    """Those of the loads that are named, in the table's order; all without names. ``warm`` is none of them."""
+    """The loads that are named, in the table's order, or all of them where none is named; never ``warm``."""
     measured = {load.name: load for load in loads if load.name != WARM}
     for name in names:
         if name not in measured:

@@ -136,7 +136,7 @@ class Watch:
 
 
 def _number(value: str) -> float:
-    """A sample's value; what is none can be told apart by not being one."""
+    """A sample's value; not-a-number where the text is none."""
     try:
         return float(value)
     except ValueError:

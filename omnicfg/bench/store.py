@@ -230,8 +230,9 @@ class _Use:
 def _with_unmeasured_as(
     before: Mapping[str, Any], now: Mapping[str, Any], measurements: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """What a folder was meant for, with arms and loads of which nothing is there as they are now: a server that did not
-    start under its plan may be given another one.
+    """What a folder was meant for; arms and loads that have no measurement yet are taken from ``now``.
+
+    So a server that did not start under its plan may be given another one.
     """
     if not measurements:
         return dict(now)

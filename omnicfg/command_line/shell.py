@@ -250,7 +250,7 @@ class _Reader:
         return True
 
     def _take_document(self) -> bool:
-        """``<<EOF``: what follows on the next lines is no command of this text."""
+        """``<<EOF``: the lines that follow are input, not commands."""
         if not self.text.startswith("<<", self.at):
             return False
         match = None if self.text.startswith("<<<", self.at) else _HEREDOC.match(self.text, self.at)

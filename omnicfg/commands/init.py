@@ -101,7 +101,7 @@ def _check_free(file: Path, force: bool) -> None:
 
 
 def _write(request: Request) -> int:
-    """The file is proven as a draft beside its place; what is wrong with it is told, and then nothing is left."""
+    """Writes the file, unless ``validate`` would find an error in it, which is told instead."""
     from omnicfg.files import write_whole
     from omnicfg.init.proof import findings_of
     from omnicfg.init.text import base_reference, text_of

@@ -112,7 +112,7 @@ class _Mapper:
                 yield from self._implied_of_stage(self.old.stages[position], topology)
 
     def _implied_of_stage(self, stage: OldStage, topology: Topology) -> Iterator[Outcome]:
-        """A stage that did not spread was not spread, whatever the base makes of its kind."""
+        """Sizes of 1 that a stage had by saying nothing: a base may spread that stage over devices."""
         stage_id: int = topology["stage_id"]
         for name, value in facts()["implied_of_stages"].items():
             if all(stage.value(*path) is None for path in (("engine_args", name), ("runtime", name))):

@@ -141,7 +141,7 @@ def _changes(difference: GitDiff | None, seen: Sequence[_Seen]) -> dict[int, Pro
 
 
 def _by_profile(findings: Sequence[Diagnostic], seen: Sequence[_Seen]) -> list[tuple[int, ...]]:
-    """For each profile, the positions of its findings; one that is only about a file counts for whoever reads that."""
+    """For each profile, the positions of its findings; one about a file alone counts for all profiles that read it."""
     found: list[list[int]] = [[] for _ in seen]
     for number, finding in enumerate(findings):
         shown = [index for index, each in enumerate(seen) if each.shows(finding)]

@@ -81,7 +81,7 @@ def _has_good_form(leaf: Scalar) -> bool:
 
 
 def _has_known_variables(leaf: Scalar) -> bool:
-    """What the environment holds is nobody's business who merely writes a profile; a default does not change that."""
+    """Whether all variables may be used: who merely writes a profile must not learn of others, default or not."""
     barred = [name for name in re.findall(_ENVIRONMENT, leaf.value) if not may_use(name)]
     if barred:
         refuse_and_go_on(

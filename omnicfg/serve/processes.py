@@ -73,7 +73,7 @@ def _target(link: Path) -> str:
 
 
 def end_session(session: int, grace_s: float) -> None:
-    """Asks the leader of a session to stop (SIGTERM), waits for so many seconds, and leaves nothing of the session."""
+    """Asks the leader of a session to stop (SIGTERM), waits ``grace_s`` seconds, and leaves nothing of the session."""
     deadline = time.monotonic() + grace_s
     if session in session_members(session):
         _send([session], signal.SIGTERM)

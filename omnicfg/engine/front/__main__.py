@@ -69,9 +69,7 @@ async def serve(setup: Setup) -> int:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn with signals that only ask it to stop, of which ``asked`` is told: what is behind it is to be stopped
-    after it.
-    """
+    """uvicorn whose signal handlers only call ``asked`` and ask it to stop; what is behind it is stopped after it."""
 
     def __init__(self, setup: Setup, app: Any, asked: Callable[[], None]) -> None:
         super().__init__(

@@ -286,7 +286,7 @@ def _target(scope: Message) -> bytes:
 
 
 async def _unanswered(send: Send, error: httpx.HTTPError | httpx.InvalidURL) -> str:
-    """Says why there is no answer of vLLM's: the request cannot be put to it, or it is not there. What became of it."""
+    """Tells the client why there is no answer of vLLM's: it cannot be asked this, or is not there. Returns which."""
     if isinstance(error, httpx.InvalidURL | httpx.LocalProtocolError):
         await refuse(send, 400, f"vLLM cannot be asked for this: {error}")
         return "refused"

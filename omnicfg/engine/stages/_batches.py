@@ -22,7 +22,7 @@ def largest(limit: int, room: int, one: int, two: int) -> int:
 
 
 def bucket(requests: int) -> int:
-    """The batch that is computed for so many requests: the next power of two."""
+    """The size of the batch that is computed for so many requests: the next power of two."""
     return 1 << (requests - 1).bit_length()
 
 

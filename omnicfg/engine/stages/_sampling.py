@@ -46,7 +46,7 @@ class Sampling:
         return torch.cat(drawn)
 
     def _penalized(self, logits: torch.Tensor, codes: Sequence[int]) -> torch.Tensor:
-        """As transformers does: what was said before loses, whatever its sign."""
+        """As transformers does it: the logit of a code that was said before gets smaller, whatever its sign."""
         if not codes:
             return logits
         said = torch.tensor(sorted(set(codes)), device=logits.device)

@@ -230,11 +230,11 @@ class Code2Wav:
         self._compute(codes, done, past, before, eager=eager)
 
     def _bucket(self, requests: int) -> int:
-        """The batch that is computed for so many requests: a graph has one size."""
+        """The size of the batch that is computed for so many requests: a CUDA graph has one size."""
         return _batches.bucket(requests) if self._on_gpu else requests
 
     def _length(self, voice: _Voice, frames: int) -> int:
-        """The frames that are computed where the longest chunk has so many."""
+        """How many frames are computed where the longest chunk has ``frames``."""
         return self._chunk_of(voice) if self._on_gpu else frames
 
     def _cut(self, voice: _Voice, wave: np.ndarray, back: int, count: int) -> Chunk:

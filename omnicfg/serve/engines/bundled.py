@@ -182,7 +182,7 @@ def rows_socket(request: Request) -> Path | None:
 
 
 def _directory(request: Request) -> Path:
-    """By the address; nodes that answer nobody may run on the machine of the one that does."""
+    """Named after the address; a headless node's after its number too, since it may share a machine with the other."""
     node = f"-node{nodes.number(_first(request))}" if request.headless else ""
     return runtime_directory(f"{request.host}-{request.port}{node}")
 
