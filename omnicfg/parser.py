@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NoReturn
 
 from omnicfg.errors import UsageError
+from omnicfg.near import did_you_mean
 from omnicfg.wording import is_plain
 
 Words = Callable[[], Iterable[str]]
@@ -61,7 +62,7 @@ class Option:
     def check(self, value: Any) -> None:
         """Raises :class:`UsageError` for a value that the option does not allow."""
         if self.choices and value not in self.choices:
-            hint = _did_you_mean(value, self.choices) or f"One of: {', '.join(self.choices)}."
+            hint = did_you_mean(value, self.choices) or f"One of: {', '.join(self.choices)}."
             raise UsageError(f"`{self.flags[0]}` cannot be `{value}`", hint)
         if (self.min is not None and value < self.min) or (self.max is not None and value > self.max):
             raise UsageError(f"`{self.flags[0]}` is {value}; it has to be {self._bounds()}")
@@ -213,7 +214,7 @@ class _Parser:
 
     def _refuse_option(self, flag: str) -> NoReturn:
         longer = [f"Did you mean `{known}`?" for known in self.by_flag if known.startswith(flag)]
-        hint = longer[0] if longer else _did_you_mean(flag, self.by_flag)
+        hint = longer[0] if longer else did_you_mean(flag, self.by_flag)
         raise UsageError(f"`{self.prog}` has no option `{flag}`", hint or f"`{self.prog} --help` shows how it is used.")
 
     def help(self) -> str:
@@ -257,9 +258,3 @@ def _right(parameter: Parameter) -> str:
     notes = [f"default: {parameter.default}"] if has_default else []
     notes += [f"or ${option.envvar}"] if option.envvar else []
     return f"{option.help} ({'; '.join(notes)})" if notes else option.help
-
-
-def _did_you_mean(word: str, candidates: Iterable[str]) -> str | None:
-    from omnicfg.near import did_you_mean
-
-    return did_you_mean(word, candidates)
