@@ -59,7 +59,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Refusal:
+class Refused:
     """A profile that does not compile on some platforms."""
 
     model: str
@@ -76,26 +76,26 @@ class Refusal:
         }
 
 
-def matrix(platforms: Sequence[str], profiles: Iterable[str] | None = None) -> tuple[list[Cell], list[Refusal]]:
+def matrix(platforms: Sequence[str], profiles: Iterable[str] | None = None) -> tuple[list[Cell], list[Refused]]:
     """The scope of the named profiles (all shipped ones) on ``platforms``, model by model."""
     cells: list[Cell] = []
-    refusals: list[Refusal] = []
+    refused: list[Refused] = []
     for name in library() if profiles is None else profiles:
         loaded = load(name)
         key = pipeline_of(loaded)
         record = record_of(key)
         model = record["title"] if record else key
         plans: dict[str, Plan] = {}
-        refused: dict[str, list[str]] = {}
+        reasons: dict[str, list[str]] = {}
         for platform in platforms:
             try:
                 plans[platform] = compile_profile(loaded, platform, key)
             except ResolveError as error:
-                refused.setdefault(error.diagnostics[0].message, []).append(platform)
+                reasons.setdefault(error.diagnostics[0].message, []).append(platform)
         cells += _cells(model, name, plans)
-        refusals += [Refusal(model, name, tuple(names), reason) for reason, names in refused.items()]
+        refused += [Refused(model, name, tuple(names), reason) for reason, names in reasons.items()]
     cells.sort(key=lambda cell: cell.model)
-    return cells, refusals
+    return cells, refused
 
 
 def _cells(model: str, profile: str, plans: dict[str, Plan]) -> Iterator[Cell]:

@@ -8,7 +8,7 @@ from typing import Annotated
 from omnicfg.catalog.library import library
 from omnicfg.commands._options import PLATFORM, profile_names
 from omnicfg.commands._plans import platforms_of
-from omnicfg.matrix import Cell, Refusal, matrix
+from omnicfg.matrix import Cell, Refused, matrix
 from omnicfg.parser import Argument, Option
 from omnicfg.report.progress import working
 
@@ -31,15 +31,15 @@ def run(
     platforms = platforms_of(platform)
     names = profiles or list(library())
     with working("compiling profiles") as work:
-        cells, refusals = matrix(platforms, work.each(names))
+        cells, refused = matrix(platforms, work.each(names))
     if format == "json":
         from omnicfg.report.json import dumps
 
-        data = {"cells": [cell.to_dict() for cell in cells], "refused": [refusal.to_dict() for refusal in refusals]}
+        data = {"cells": [cell.to_dict() for cell in cells], "refused": [one.to_dict() for one in refused]}
         sys.stdout.write(dumps(data))
         return
     rows = [_row(cell, len(platforms)) for cell in cells]
-    notes = [_note(refusal) for refusal in refusals]
+    notes = [_note(one) for one in refused]
     if format == "markdown":
         from omnicfg.report.table import render_markdown
 
@@ -72,7 +72,7 @@ def _row(cell: Cell, platforms: int) -> list[str]:
     ]
 
 
-def _note(refusal: Refusal) -> str:
+def _note(refused: Refused) -> str:
     from omnicfg.report.terminal import one_line
 
-    return one_line(f"{refusal.profile} does not compile on {', '.join(refusal.platforms)}: {refusal.reason}")
+    return one_line(f"{refused.profile} does not compile on {', '.join(refused.platforms)}: {refused.reason}")
