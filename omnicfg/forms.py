@@ -86,7 +86,9 @@ _NOTATIONS: Final[Mapping[str, Callable[[Any], Misread | None]]] = {
     "numa_bind_cpus": _cpus,
     "numa_bind_nodes": _nodes,
     "custom_ops": _custom_ops,
-    # vllm-omni 0.30.0: parse_kv_cache_skip_selector (vllm_omni/diffusion/data.py)
+    # vllm-omni 0.30.0: parse_kv_cache_skip_selector, and the older names beside it (vllm_omni/diffusion/data.py)
     "diffusion_kv_cache_skip_steps": _selector,
     "diffusion_kv_cache_skip_layers": _selector,
+    "kv_cache_skip_steps": _selector,
+    "kv_cache_skip_layers": _selector,
 }

@@ -228,7 +228,7 @@ def stage_types(version: str, kind: str | None, engine: str = DEFAULT_ENGINE) ->
     types = {**vllm, **wide, **own, **words, **narrow}
     if kind == "diffusion":
         types |= {name: _also(types[name], type_) for name, type_ in _own_of_diffusion().items() if name in vllm}
-        types = {name: type_._replace(words=()) for name, type_ in types.items()}
+        types = {name: type_._replace(words=()) for name, type_ in types.items()} | _quantization_of(types)
     return types if kind is None else _with_all_that_is_taken(types, kind, engine)
 
 
@@ -240,7 +240,26 @@ def _with_all_that_is_taken(types: MappingOf[str, ValueType], kind: str, engine:
     taken = {name: parse_annotation(text) for name, text in deploy_schema().value_types[kind].items()}
     is_omni = engine == DEFAULT_ENGINE or kind == "diffusion"
     more = {name: type_ for name, type_ in taken.items() if is_omni or name not in types}
-    return {**types, **{name: _also(types.get(name, _NOTHING), type_) for name, type_ in more.items()}}
+    all_ = {**types, **{name: _also(types.get(name, _NOTHING), type_) for name, type_ in more.items()}}
+    return {**all_, **(_with_items(all_) if kind == "diffusion" else {})}
+
+
+def _with_items(types: MappingOf[str, ValueType]) -> dict[str, ValueType]:
+    """Lists and mappings of a diffusion stage, with what its own configuration declares that they hold."""
+    declared = {name: type_.items for name, type_ in _types(deploy_schema().diffusion_args).items() if type_.items}
+    return {
+        name: types[name]._replace(items=items)
+        for name, items in declared.items()
+        if name in types and types[name].items is None
+    }
+
+
+def _quantization_of(types: MappingOf[str, ValueType]) -> dict[str, ValueType]:
+    """The settings of a diffusion stage that name a quantization method, with the names under which one is found."""
+    known = deploy_schema().diffusion_quantization
+    words, spellings = tuple(known["methods"]), frozenset({"ignore_case", "dashes"})
+    named = {name: types.get(name, _NOTHING) for name in known["settings"]}
+    return {name: type_._replace(words=words, spellings=spellings) for name, type_ in named.items()}
 
 
 _NOTHING = ValueType(frozenset({"none"}))

@@ -16,6 +16,7 @@ _SIMPLE: Final = {
     "dict": "mapping",
     "list": "list",
     "tuple": "list",
+    "set": "list",
     "Any": "any",
 }
 _NAMES: Final = {
@@ -52,6 +53,10 @@ class ValueType(NamedTuple):
             return self._spelt(value) in map(self._spelt, self.choices)
         return kind in self.kinds or (kind == "int" and "float" in self.kinds)
 
+    def has_word(self, text: str) -> bool:
+        """Whether a text is one of the words that mean something."""
+        return self._spelt(text) in map(self._spelt, self.words)
+
     def _spelt(self, text: str) -> str:
         text = text.lower() if "ignore_case" in self.spellings else text
         return text.replace("-", "_") if "dashes" in self.spellings else text
@@ -84,7 +89,7 @@ def parse_annotation(text: str) -> ValueType:
     kinds: set[str] = set()
     choices: list[str] = []
     items: list[ValueType] = []
-    for part in _split_union(text):
+    for part in _split(text, "|"):
         literal = re.fullmatch(r"(?:typing\.)?Literal\[(.*)\]", part)
         if literal:
             kinds.add("str")
@@ -92,19 +97,31 @@ def parse_annotation(text: str) -> ValueType:
             continue
         name, _, inner = part.partition("[")
         kinds.add(_SIMPLE.get(name.strip(), "mapping"))
-        if name.strip() == "list" and inner:
-            items.append(parse_annotation(inner.removesuffix("]")))
+        held = _held(name.strip(), inner.removesuffix("]"))
+        if held:
+            items.append(parse_annotation(held))
     return ValueType(frozenset(kinds), tuple(choices), items=items[0] if len(items) == 1 else None)
 
 
-def _split_union(text: str) -> list[str]:
+def _held(name: str, inner: str) -> str:
+    """What the items of ``list[T]``, ``set[T]`` and ``tuple[T, ...]`` are, and the values of ``dict[K, T]``."""
+    arguments = _split(inner, ",")
+    if name in ("list", "set") and len(arguments) == 1:
+        return arguments[0]
+    if name == "tuple" and arguments[1:] == ["..."]:
+        return arguments[0]
+    return arguments[1] if name == "dict" and len(arguments) == 2 else ""
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """The parts between the separators that stand in no brackets."""
     parts, depth, start = [], 0, 0
     for position, character in enumerate(text):
         if character == "[":
             depth += 1
         elif character == "]":
             depth -= 1
-        elif character == "|" and depth == 0:
+        elif character == separator and depth == 0:
             parts.append(text[start:position])
             start = position + 1
     return [part.strip() for part in [*parts, text[start:]] if part.strip()]

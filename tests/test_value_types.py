@@ -10,6 +10,10 @@ from omnicfg.value_types import ValueType, kind_of, parse_annotation
 def test_what_a_list_may_hold() -> None:
     assert parse_annotation("list[int] | None").items == parse_annotation("int")
     assert parse_annotation("str | list[str]").items == parse_annotation("str")
+    assert parse_annotation("tuple[str, ...]").items == parse_annotation("str")
+    assert parse_annotation("set[int] | None").items == parse_annotation("int")
+    assert parse_annotation("dict[str, dict[str, Any]] | None").items == parse_annotation("dict[str, Any]")
+    assert parse_annotation("tuple[int, str]").items is None
     assert parse_annotation("list").items is None
     assert parse_annotation("list[int] | list[str]").items is None
 

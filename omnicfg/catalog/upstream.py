@@ -60,6 +60,7 @@ class DeploySchema(NamedTuple):
     diffusion_args: Mapping[str, Field]
     diffusion_blocks: Mapping[str, frozenset[str]]
     diffusion_choices: Mapping[str, tuple[str, ...]]
+    diffusion_quantization: Mapping[str, list[str]]
 
 
 @functools.cache
@@ -93,6 +94,7 @@ def deploy_schema() -> DeploySchema:
         diffusion_args=_fields(raw["diffusion_args"]),
         diffusion_blocks={name: frozenset(keys) for name, keys in raw["diffusion_blocks"].items()},
         diffusion_choices={name: tuple(words) for name, words in raw["diffusion_choices"].items()},
+        diffusion_quantization=raw["diffusion_quantization"],
     )
 
 

@@ -61,6 +61,7 @@ def export_deploy(version: str) -> dict[str, Any]:
         "diffusion_args": _diffusion_args(),
         "diffusion_blocks": _diffusion_blocks(),
         "diffusion_choices": _diffusion_choices(),
+        "diffusion_quantization": _diffusion_quantization(),
         "sampling_params": _sampling_params(),
         "diffusion_sampling_params": _diffusion_sampling_params(),
         "pooling_params": _pooling_params(),
@@ -333,6 +334,37 @@ def _diffusion_choices() -> dict[str, list[str]]:
         if (words := _words(hint))
     }
     return dict(sorted((annotated | _CHOICES_BY_CHECK).items()))
+
+
+def _diffusion_quantization() -> dict[str, list[str]]:
+    """The settings of a diffusion stage that name a quantization method, and the methods that are found by a name.
+
+    A name is looked up in small letters with underscores, so that a method of vLLM's with a dash in it is never found.
+    Some methods (``not_alone``) cannot be built from their name alone.
+    """
+    from vllm_omni.quantization import factory
+
+    found = {factory._normalize_method_name(name) for name in factory._OVERRIDES}
+    found |= {name for name in factory.QUANTIZATION_METHODS if name == factory._normalize_method_name(name)}
+    settings = ("diffusion_quantization_config", "quantization", "quantization_config")
+    if "fp8" not in found or not all(_is_refused({name: "probe"}) for name in settings):
+        raise RuntimeError(f"vllm-omni's diffusion stages no longer look up {settings} among the methods")
+    return {
+        "settings": list(settings),
+        "methods": sorted({*found, "none"}),
+        "not_alone": sorted(name for name in found if _is_refused({"quantization": name}, TypeError)),
+    }
+
+
+def _is_refused(values: dict[str, Any], kind: type[Exception] = ValueError) -> bool:
+    """Whether a diffusion stage with these settings is refused by this kind of error."""
+    from vllm_omni.config.stage_config import StageExecutionType
+
+    try:
+        started_with(StageExecutionType.DIFFUSION, values)
+    except Exception as error:  # noqa: BLE001  # such as a package that a method needs and that is not here
+        return isinstance(error, kind)
+    return False
 
 
 def _is_reserved(name: str, word: str) -> bool:

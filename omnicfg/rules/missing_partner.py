@@ -103,6 +103,17 @@ def _has_redundant_experts(value: Any) -> bool:
     return isinstance(value, dict) and value.get("num_redundant_experts") not in (None, 0)
 
 
+def _may_use_ray(stage: StagePlan) -> bool:
+    """Whether Ray runs the workers, or may: vLLM chooses for several ranks, and a class may build on it."""
+    backend = stage.arg("distributed_executor_backend")
+    if backend is None:
+        sizes = (*_OVER_EXPERTS, "pipeline_parallel_size")
+        return stage.arg("data_parallel_backend") == "ray" or any(
+            _value(stage, size) not in (None, 1) for size in sizes
+        )
+    return backend == "ray" or "." in str(backend)
+
+
 def _is_limit(value: Any) -> bool:
     return isinstance(value, int | float) and value > 0
 
@@ -190,6 +201,7 @@ _NEEDS: Final = (
     _Need("llm", "enable_eplb", _is_true, _has_ranks, "a `tensor_parallel_size` or `data_parallel_size` above 1"),
     _Need("llm", "eplb_config", _has_redundant_experts, _is("enable_eplb", True), "`enable_eplb: true`"),
     _Need("llm", "enable_elastic_ep", _is_true, _is("enable_eplb", True), "`enable_eplb: true`"),
+    _Need("llm", "ray_workers_use_nsight", _is_true, _may_use_ray, "`distributed_executor_backend: ray`"),
     # vLLM-Omni 0.30.0, vllm_omni/diffusion/data.py and config/omni_config.py.
     _Need(
         "diffusion",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from omnicfg.catalog.upstream import VLLM_OMNI, deploy_schema
 from omnicfg.diagnostics import Fix, Severity
 from omnicfg.fixes.edits import rewrite_value
 from omnicfg.forms import misread
@@ -24,8 +25,8 @@ RULE = Rule(
     severity=Severity.ERROR,
     what=(
         "A value of a kind that its setting does not take: text for a number, a list for a mapping, and so on; or one "
-        "that cannot be read, such as `0..3` for CPUs. As a warning, a word that is nearly one of vLLM's, where "
-        "plugins may bring words of their own."
+        "that cannot be read, such as `0..3` for CPUs. Where plugins may bring words of their own, a word that is "
+        "nearly one of the engine's is a warning, and any other that the engine does not bring a note."
     ),
     why=(
         "vLLM-Omni's flat path hands the value on unchecked, so it fails late or is taken for something else; its "
@@ -62,9 +63,10 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
             value = plain(node)
             if wanted is None or not block.takes(key):
                 continue  # what nothing reads is OC101's
-            yield from _slip(key, node, wanted, block, subject)
+            yield from _word(key, node, wanted, block, subject)
             if wanted.admits(value):
                 yield from _items(key, node, wanted, block)
+                yield from _alone(key, node, block, subject)
                 yield from _notation(str(key), node, block)
                 continue
             if is_misquoted(node, wanted) or (value is None and key not in _NULL_IS_WRONG):
@@ -136,22 +138,45 @@ def _named_items(node: Node) -> Iterator[tuple[str, Node]]:
         yield from ((f"item {number}", item) for number, item in enumerate(node.items, 1))
 
 
-def _slip(key: object, node: Node, wanted: ValueType, block: Block, subject: Subject) -> Iterator[Finding]:
-    """A word where vLLM takes any, because plugins may bring their own, but that is nearly one of vLLM's."""
-    value = plain(node)
-    if not isinstance(value, str) or value in wanted.words:
+def _word(key: object, node: Node, wanted: ValueType, block: Block, subject: Subject) -> Iterator[Finding]:
+    """A word where any is taken, because plugins may bring their own, but that is none of the engine's."""
+    is_diffusion = subject.stage_kind(block.stage_id) == "diffusion"
+    named = _method(node) if is_diffusion else node
+    word = None if named is None else plain(named)
+    if named is None or not isinstance(word, str) or not wanted.words or wanted.has_word(word) or "." in word:
+        return  # a name with dots is a class of one's own
+    meant = slip_of(word, wanted.words)
+    owner = f"vLLM-Omni {VLLM_OMNI}" if is_diffusion else f"vLLM {subject.vllm_version}"
+    yield Finding(
+        named.mark,
+        f"`{key}` in {block.what} is `{word}`, which {owner} does not bring",
+        f"Did you mean `{meant}`?" if meant else f"Without a plugin it has to be one of {', '.join(wanted.words)}.",
+        block.stage_id,
+        block.platform,
+        severity=Severity.WARNING if meant else Severity.NOTE,
+        fix=rewrite_value(subject, named, meant, safe=False) if meant else None,
+    )
+
+
+def _alone(key: object, node: Node, block: Block, subject: Subject) -> Iterator[Finding]:
+    """A quantization method by its name alone, which a diffusion stage cannot build without its parameters."""
+    known = deploy_schema().diffusion_quantization
+    word = plain(node)
+    if subject.stage_kind(block.stage_id) != "diffusion" or key not in known["settings"] or not isinstance(word, str):
         return
-    meant = slip_of(value, wanted.words)
-    if meant is not None:
+    if word.lower().replace("-", "_") in known["not_alone"]:
         yield Finding(
             node.mark,
-            f"`{key}` in {block.what} is `{value}`, which vLLM {subject.vllm_version} does not bring",
-            f"Did you mean `{meant}`?",
+            f"`{key}` in {block.what} is `{word}`, which a diffusion stage cannot build from its name alone",
+            f"Write `{key}: {{method: {word}, ...}}` with what the method needs.",
             block.stage_id,
             block.platform,
-            severity=Severity.WARNING,
-            fix=rewrite_value(subject, node, meant, safe=False),
         )
+
+
+def _method(node: Node) -> Node | None:
+    """What names the method where a mapping says more about it."""
+    return node.items.get("method", node.items.get("quant_method")) if isinstance(node, Mapping) else node
 
 
 def _fix(node: Node, wanted: ValueType, subject: Subject) -> Fix | None:

@@ -284,6 +284,9 @@ def test_every_shipped_value_is_of_a_kind_that_is_taken(upstream_deploy: Path) -
 
 
 def test_the_words_and_keys_of_diffusion_stages() -> None:
+    quantization = DEPLOY["diffusion_quantization"]
+    assert {"fp8", "int8", "none", "auto_round"} <= set(quantization["methods"]) >= set(quantization["not_alone"])
+    assert "compressed-tensors" not in quantization["methods"]  # is looked up with an underscore
     assert DEPLOY["diffusion_choices"]["diffusion_kv_mode"] == ["dense_legacy", "paged_scheduler"]  # none for later
     assert DEPLOY["diffusion_choices"]["ulysses_mode"] == ["strict", "advanced_uaa"]
     assert set(DEPLOY["diffusion_blocks"]["diffusion_offload_config"]) >= {"mode", "components"}

@@ -32,6 +32,10 @@ ALONE = {
     ): "a `tensor_parallel_size` or `data_parallel_size` above 1",
     ("llm", "eplb_config: {num_redundant_experts: 2}"): "`enable_eplb: true`",
     ("llm", "enable_elastic_ep: true"): "`enable_eplb: true`",
+    ("llm", "ray_workers_use_nsight: true"): "`distributed_executor_backend: ray`",
+    ("llm", "ray_workers_use_nsight: true, distributed_executor_backend: mp, tensor_parallel_size: 2"): (
+        "`distributed_executor_backend: ray`"
+    ),
     (
         "diffusion",
         f"{REGISTRATION}, dlo_use_allgather: false, {RUNTIME}",
@@ -71,6 +75,11 @@ TOGETHER = (
     ("llm", "eplb_config: {window_size: 100}"),
     ("llm", "enable_eplb: false, enable_elastic_ep: false"),
     ("llm", f"enable_elastic_ep: true, {BALANCED}"),
+    ("llm", "ray_workers_use_nsight: false"),
+    ("llm", "ray_workers_use_nsight: true, distributed_executor_backend: ray"),
+    ("llm", "ray_workers_use_nsight: true, distributed_executor_backend: ours.OnRay"),
+    ("llm", "ray_workers_use_nsight: true, tensor_parallel_size: 2"),
+    ("llm", "ray_workers_use_nsight: true, data_parallel_backend: ray"),
     ("diffusion", "dlo_host_registration_limit_gib: 0"),
     (
         "diffusion",

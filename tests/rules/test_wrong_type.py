@@ -330,14 +330,84 @@ def test_a_word_that_is_nearly_one_of_vllms_is_a_warning(profile_file: WriteProf
     assert found.message.endswith("which vLLM 0.31.0 does not bring")
 
 
-@pytest.mark.parametrize("setting", ["load_format: ours", "quantization: fp8", "model_impl: null"])
-def test_a_word_of_a_plugin_is_none_of_ours(profile_file: WriteProfile, setting: str) -> None:
+@pytest.mark.parametrize(
+    "setting", ["load_format: dummy", "quantization: fp8", "model_impl: null", "distributed_executor_backend: our.Own"]
+)
+def test_words_of_vllms_own_and_classes_of_ones_own(profile_file: WriteProfile, setting: str) -> None:
     assert findings(profile_file(f"{HEAD}stages:\n  - stage_id: 0\n    {setting}\n"), "OC102") == []
 
 
-def test_a_diffusion_stage_may_have_other_words(profile_file: WriteProfile) -> None:
-    text = "pipeline: glm_image\nasync_chunk: false\nstages: [{stage_id: 1, quantization: compressed_tensors}]\n"
-    assert findings(profile_file(text), "OC102") == []
+@pytest.mark.parametrize("setting", ["load_format: ours", "quantization: bitsandbytes", "config_format: gguf"])
+def test_a_word_that_only_a_plugin_can_bring_is_a_note(profile_file: WriteProfile, setting: str) -> None:
+    (found,) = findings(profile_file(f"{HEAD}stages:\n  - stage_id: 0\n    {setting}\n"), "OC102")
+    assert (found.line, found.severity, found.fix) == (5, Severity.NOTE, None)
+    assert found.help is not None
+    assert found.help.startswith("Without a plugin it has to be one of ")
+
+
+DIFFUSION = "pipeline: glm_image\nasync_chunk: false\nstages:\n  - stage_id: 1\n    "
+
+
+@pytest.mark.parametrize(
+    ("setting", "severity", "column"),
+    [
+        ("quantization: compressed_tensors", Severity.NOTE, 19),  # vLLM's name has a dash, and is never found
+        ("quantization: bitsnbytes", Severity.WARNING, 19),
+        ("quantization_config: abc", Severity.NOTE, 26),
+        ("diffusion_quantization_config: {method: in8t, bits: 8}", Severity.WARNING, 45),
+        ("quantization_config: {quant_method: gguf}", Severity.NOTE, 41),
+    ],
+)
+def test_a_quantization_that_no_diffusion_stage_has(
+    profile_file: WriteProfile, setting: str, severity: Severity, column: int
+) -> None:
+    (found,) = findings(profile_file(DIFFUSION + setting + "\n"), "OC102")
+    assert (found.line, found.column, found.severity) == (5, column, severity)
+    assert found.message.endswith("which vLLM-Omni 0.30.0 does not bring")
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "quantization: int8",
+        "quantization: {method: Auto-Round, weight_bits: 4, group_size: 128}",
+        "quantization_config: none",
+        "quantization_config: {method: fp8, activation_scheme: static}",
+        "diffusion_quantization_config: {transformer: {method: fp8}, vae: null}",
+    ],
+)
+def test_the_quantizations_of_a_diffusion_stage(profile_file: WriteProfile, setting: str) -> None:
+    assert findings(profile_file(DIFFUSION + setting + "\n"), "OC102") == []
+
+
+@pytest.mark.parametrize("name", ["awq", "INC", "Auto-Round"])
+def test_a_quantization_that_a_diffusion_stage_cannot_build_from_its_name(
+    profile_file: WriteProfile, name: str
+) -> None:
+    (found,) = findings(profile_file(DIFFUSION + f"quantization: {name}\n"), "OC102")
+    assert (found.line, found.column, found.severity) == (5, 19, Severity.ERROR)
+    assert found.help == f"Write `quantization: {{method: {name}, ...}}` with what the method needs."
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        (
+            "stage_input_payload_keys: [a, 1]",
+            "item 2 of `stage_input_payload_keys` in stage 1 is the int `1`; it has to",
+        ),
+        ("model_paths: {vae: 1}", "`vae` of `model_paths` in stage 1 is the int `1`; it has to be text"),
+        (
+            "diffusion_kv_cache_skip_layer_indices: [a]",
+            "item 1 of `diffusion_kv_cache_skip_layer_indices` in stage 1 is the text `a`; it has to be a whole number",
+        ),
+    ],
+)
+def test_what_a_diffusion_stage_declares_that_a_list_or_mapping_holds(
+    profile_file: WriteProfile, setting: str, message: str
+) -> None:
+    (found,) = findings(profile_file(DIFFUSION + setting + "\n"), "OC102")
+    assert found.message.startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -413,11 +483,13 @@ UNREADABLE = {
     "diffusion_kv_cache_skip_layers: '-3'": "holds '-3'; it has to be numbers from 0",
     "diffusion_kv_cache_skip_layers: [1, -3]": "holds -3; it has to be numbers from 0",
     "diffusion_kv_cache_skip_layers: [1, 2-3]": "holds '2-3'; it has to be numbers from 0",
+    "kv_cache_skip_steps: first": "holds 'first'; it has to be numbers from 0",
+    "kv_cache_skip_layers: [1, a]": "holds 'a'; it has to be numbers from 0",
 }
 
 
 def _of_either_kind(setting: str) -> str:
-    pipeline = "dreamzero" if setting.startswith("diffusion") else "qwen3_tts"
+    pipeline = "dreamzero" if "kv_cache_skip" in setting else "qwen3_tts"
     return f"pipeline: {pipeline}\nasync_chunk: false\nstages:\n  - {{stage_id: 0, {setting}}}\n"
 
 
