@@ -12,6 +12,7 @@ from omnicfg.catalog.vllm_args import (
     known_engine_args,
     vllm_versions,
 )
+from omnicfg.command_line.flags import catalog
 from omnicfg.diagnostics import Fix, Severity
 from omnicfg.fixes.edits import remove_key, rename_key
 from omnicfg.keys import Block, blocks_of
@@ -69,7 +70,7 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
                     continue
                 elsewhere = _elsewhere(str(key), block.place, subject.stage_kind(block.stage_id))
                 elsewhere = elsewhere or _inside(str(key), block, subject.vllm_version)
-                elsewhere = elsewhere or _left_to_vllm(str(key), block, subject)
+                elsewhere = elsewhere or _beyond(str(key), block, subject)
                 yield Finding(
                     block.node.key_mark(key),
                     f"unknown key `{key}` in {block.what}",
@@ -163,9 +164,19 @@ def _inside(key: str, block: Block, version: str) -> str | None:
     return f"`{key}` is a setting of `{'` and of `'.join(sorted(owners))}`: put it there." if owners else None
 
 
-def _left_to_vllm(key: str, block: Block, subject: Subject) -> str | None:
-    """That an engine arg of vLLM's, rightly spelt, is none that vLLM-Omni hands on."""
-    if block.place != "stage" or key not in known_engine_args(subject.vllm_version) | known_engine_args():
+def _beyond(key: str, block: Block, subject: Subject) -> str | None:
+    """Who takes a key that is no setting of the profile or of the stage: the command, a connector, or vLLM alone."""
+    if block.place == "connector":
+        in_extra = key in deploy_schema().connector_extra_keys
+        return f"`{key}` is a setting of the connector's `extra`: put it there." if in_extra else None
+    if block.place not in ("profile", "stage"):
+        return None
+    flag = catalog().named(key)
+    if flag is not None and (flag.reach in ("server", "orchestrator") or key in catalog().read_by_server):
+        return f"`{key}` is no setting of a profile but a flag of the server: `{flag.shown}`."
+    if key in deploy_schema().connector_extra_keys:
+        return f"`{key}` is a setting of a connector: put it under `extra` of one in `connectors:`."
+    if not any(key in known_engine_args(version) for version in vllm_versions()):
         return None
     is_served = subject.stage_kind(block.stage_id) != "diffusion" and key in known_engine_args()
     otherwise = "; `--engine bundled` takes it" if is_served else ""

@@ -77,6 +77,22 @@ MISPLACED = {
     "stages: [{stage_id: 0, engine_extras: {async_chunk: false}}]\n": (
         "`async_chunk` is no engine arg but a setting of the stage itself: put it beside `stage_id`."
     ),
+    "stages: [{stage_id: 0, enable_lora: true}]\n": (
+        "vLLM has `enable_lora`, but stages of vLLM-Omni 0.30.0 refuse it at start. Remove it; `--engine bundled` takes it."
+    ),
+    "stages: [{stage_id: 0, engine_args: {speculative_config: {method: ngram}}}]\n": (
+        "vLLM has `speculative_config`, but stages of vLLM-Omni 0.30.0 refuse it at start. Remove it; `--engine bundled` takes it."
+    ),
+    "port: 8000\n": "`port` is no setting of a profile but a flag of the server: `--port`.",
+    "stages: [{stage_id: 0, tool_call_parser: hermes}]\n": (
+        "`tool_call_parser` is no setting of a profile but a flag of the server: `--tool-call-parser`."
+    ),
+    "stages: [{stage_id: 0, codec_chunk_frames: 12}]\n": (
+        "`codec_chunk_frames` is a setting of a connector: put it under `extra` of one in `connectors:`."
+    ),
+    "connectors: {shm: {name: SharedMemoryConnector, codec_chunk_frames: 12}}\n": (
+        "`codec_chunk_frames` is a setting of the connector's `extra`: put it there."
+    ),
     "platforms: {npu: {session_mode: turn}}\n": (
         "`session_mode` is a setting of the whole profile: put it at the top level."
     ),
