@@ -19,21 +19,24 @@ _SKIPPED: Final = frozenset({"node_modules", "__pycache__"})
 _ENVIRONMENT: Final = "pyvenv.cfg"  # https://docs.python.org/3/library/venv.html
 
 
-def profiles_in(paths: Sequence[Path]) -> Iterator[Path]:
-    """The profiles that the paths name, each once, in order: files, and what looks like a profile in a directory."""
+def profiles_in(paths: Sequence[Path], closed: Callable[[OSError], None] | None = None) -> Iterator[Path]:
+    """The profiles that the paths name, each once, in order: a file as it is, a directory's by what they hold.
+
+    ``closed`` is told of directories below that cannot be read: nobody knows whether there are profiles in them.
+    """
     seen: set[str] = set()
     for path in paths:
-        for each in _search(path) if path.is_dir() else [path]:
+        for each in _search(path, closed) if path.is_dir() else [path]:
             name = os.path.normpath(each)
             if name not in seen:
                 seen.add(name)
                 yield Path(name)
 
 
-def _search(directory: Path) -> Iterator[Path]:
+def _search(directory: Path, closed: Callable[[OSError], None] | None) -> Iterator[Path]:
     """Every YAML file below a directory that looks like a profile; hidden and installed ones are left out.
 
-    Raises :class:`UsageError` where the directory itself cannot be read; those below it are skipped then.
+    Raises :class:`UsageError` where the directory itself cannot be read; those below it are skipped then, and told.
     """
     try:
         os.scandir(directory).close()
@@ -41,7 +44,7 @@ def _search(directory: Path) -> Iterator[Path]:
         raise UsageError(
             f"the directory `{directory}` cannot be read: {error.strerror}", "Check its permissions."
         ) from None
-    for folder, folders, files in os.walk(directory):
+    for folder, folders, files in os.walk(directory, onerror=closed):
         folders[:] = sorted(name for name in folders if not _is_skipped(Path(folder), name))
         for name in sorted(files):
             path = Path(folder) / name
@@ -59,13 +62,16 @@ def _is_skipped(parent: Path, name: str) -> bool:
 def looks_like_profile(path: Path) -> bool:
     """Whether a file has a sign of a profile; one that cannot be parsed counts if a line of it begins like one.
 
-    One that may not be read counts too: what a link of that name leads to has to be told, not passed over.
+    One that may not or cannot be read counts too: what stands there, or what a link of that name leads to, has to be
+    told, not passed over.
     """
     if not may_read(path):
         return True
     try:
         text = load_text(path, str(path))
     except OmnicfgError:
+        if os.path.isfile(path) and not os.access(path, os.R_OK):  # noqa: PTH113  # false, where Path raises
+            return True
         text = _in_another_encoding(path)
     if not _SIGN_LINE.search(text) and not (_BRACE.match(text) and _SIGN_KEY.search(text)):
         return False

@@ -98,6 +98,25 @@ def test_a_directory_without_permission_is_told_where_it_is_named_and_skipped_be
 
     monkeypatch.setattr(os, "scandir", scandir)
     monkeypatch.setattr(os, "stat", stat)
-    assert list(profiles_in([tmp_path])) == [tmp_path / "a.yaml"]
+    told: list[str] = []
+    assert list(profiles_in([tmp_path], lambda error: told.append(error.filename))) == [tmp_path / "a.yaml"]
+    assert told == [str(tmp_path / "closed")]
     with pytest.raises(UsageError, match="closed` cannot be read: Permission denied"):
         list(profiles_in([tmp_path / "closed"]))
+
+
+def test_a_file_without_permission_counts_since_nobody_knows_what_it_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text("pipeline: a\n", encoding="utf-8")
+    opened = Path.open
+
+    def closed(self: Path, *words: str, **options: str) -> object:
+        if self == path:
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(self, *words, **options)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(Path, "open", closed)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert list(profiles_in([tmp_path])) == [path]

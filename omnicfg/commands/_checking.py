@@ -45,6 +45,17 @@ CONFIG = Annotated[
 NO_CONFIG = Annotated[bool, Option("--no-config", help="Go without configuration.")]
 
 
+def profiles_at(paths: list[Path]) -> list[Path]:
+    """The profiles that are named, or in the directories that are; what cannot be searched is told beside them."""
+    from omnicfg.profile_files import profiles_in
+    from omnicfg.streams import note
+
+    def tell(error: OSError) -> None:
+        note(f"note: the directory `{error.filename}` is left out, since it cannot be read: {error.strerror}")
+
+    return list(profiles_in(paths or [Path()], tell))
+
+
 def configured_by(file: Path | None, none: bool) -> Settings:
     """What `--config` and `--no-config` lead to. Raises :class:`~omnicfg.errors.OmnicfgError`."""
     from omnicfg.findings.settings import Settings

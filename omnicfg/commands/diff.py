@@ -117,7 +117,7 @@ def _revisions(words: Sequence[str]) -> tuple[str, str | None, list[str]]:
 
 def _versions(product: str, words: Sequence[str], platforms: Sequence[str], format: str) -> int:
     """``V1..V2 [PATH...]``."""
-    from omnicfg.profile_files import profiles_in
+    from omnicfg.commands._checking import profiles_at
     from omnicfg.upgrade import upgrade, versions_of
 
     before, dots, after = (words[0] if words else "").partition("..")
@@ -125,7 +125,7 @@ def _versions(product: str, words: Sequence[str], platforms: Sequence[str], form
         shipped = ", ".join(versions_of(product))
         example = f"`omnicfg diff --versions {product} V1..V2 [PATH...]`; shipped: {shipped}."
         raise UsageError("`diff --versions` needs two versions", example)
-    profiles = list(profiles_in([Path(word) for word in words[1:]] or [Path()]))
+    profiles = profiles_at([Path(word) for word in words[1:]])
     with working(f"comparing {len(profiles)} profiles"):
         found = upgrade(product, before, after, profiles, platforms)
     if format == "json":

@@ -18,12 +18,12 @@ from omnicfg.commands._checking import (
     configured_by,
     failing,
     platforms_in_question,
+    profiles_at,
 )
 from omnicfg.commands._options import EFFECTIVE, ENGINE, PIPELINE
 from omnicfg.commands._plans import finish_of
 from omnicfg.files import check_report, write_whole
 from omnicfg.parser import Option
-from omnicfg.profile_files import profiles_in
 
 if TYPE_CHECKING:
     from omnicfg.overview import Overview
@@ -64,7 +64,7 @@ def run(
     release = vllm_version or configured.vllm_version
     request = Request(
         paths=named,
-        profiles=list(profiles_in(named)),
+        profiles=profiles_at(named),
         platforms=platforms_in_question(platform, configured),
         engine=engine or configured.engine or DEFAULT_ENGINE,
         settings=configured,

@@ -18,6 +18,7 @@ from omnicfg.commands._checking import (
     configured_by,
     failing,
     platforms_in_question,
+    profiles_at,
 )
 from omnicfg.commands._estimates import DEVICE_MEMORY, check_device_memory, tell_estimates_of
 from omnicfg.commands._fixing import DIFF, FIX, UNSAFE, check_fixing, fixed, shown
@@ -32,7 +33,6 @@ from omnicfg.commands._options import (
 from omnicfg.commands._outputs import outputs_of, put_out
 from omnicfg.files import check_report
 from omnicfg.parser import Option
-from omnicfg.profile_files import profiles_in
 from omnicfg.report.formats import format_names
 
 HELP = "Check profiles: files, directories, or shipped names; the current directory where none is named."
@@ -92,7 +92,7 @@ def run(
         )
         check_report(write_baseline)
     known = known_findings(baseline, write_baseline, configured.baseline)
-    profiles = list(profiles_in(paths or [Path()]))
+    profiles = profiles_at(paths)
 
     def review() -> Report:
         with working("checking profiles", len(profiles)) as work:

@@ -192,3 +192,21 @@ def test_formats_that_cannot_be_made_are_told_before_anything_is_checked(
     assert (result.code, result.out) == (2, "")
     assert message in result.err
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_directory_below_that_cannot_be_read_is_told(
+    run: Run, profile_file: WriteProfile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile_file(GOOD)
+    (tmp_path / "closed").mkdir()
+    listed = os.scandir
+
+    def scandir(path: Path) -> object:
+        if "closed" in str(path):
+            raise PermissionError(13, "Permission denied", str(path))
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    result = run("validate", tmp_path)
+    told = f"note: the directory `{tmp_path / 'closed'}` is left out, since it cannot be read: Permission denied\n"
+    assert (result.code, result.out, result.err) == (0, "No findings in 1 profile.\n", told)

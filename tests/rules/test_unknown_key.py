@@ -78,10 +78,12 @@ MISPLACED = {
         "`async_chunk` is no engine arg but a setting of the stage itself: put it beside `stage_id`."
     ),
     "stages: [{stage_id: 0, enable_lora: true}]\n": (
-        "vLLM has `enable_lora`, but stages of vLLM-Omni 0.30.0 refuse it at start. Remove it; `--engine bundled` takes it."
+        "vLLM has `enable_lora`, but stages of vLLM-Omni 0.30.0 refuse it at start. "
+        "Remove it; `--engine bundled` takes it."
     ),
     "stages: [{stage_id: 0, engine_args: {speculative_config: {method: ngram}}}]\n": (
-        "vLLM has `speculative_config`, but stages of vLLM-Omni 0.30.0 refuse it at start. Remove it; `--engine bundled` takes it."
+        "vLLM has `speculative_config`, but stages of vLLM-Omni 0.30.0 refuse it at start. "
+        "Remove it; `--engine bundled` takes it."
     ),
     "port: 8000\n": "`port` is no setting of a profile but a flag of the server: `--port`.",
     "stages: [{stage_id: 0, tool_call_parser: hermes}]\n": (
