@@ -28,7 +28,10 @@ ENGINE = Annotated[
     str | None,
     Option("--engine", choices=("bundled", "vllm-omni"), help="The engine to serve it with. Else bundled."),
 ]
-JSON = Annotated[bool, Option("--json", help="Print it as JSON, with everything that was looked at.")]
+FORMAT = Annotated[
+    str,
+    Option("--format", choices=("text", "json"), help="How to print it; json has everything that was looked at."),
+]
 
 
 def run(
@@ -39,7 +42,7 @@ def run(
     pipeline: PIPELINE = None,
     overlays: OVERLAYS = None,
     settings: SETTINGS = None,
-    json: JSON = False,
+    format: FORMAT = "text",
 ) -> int:
     """Exit code: 0 where the profile, or without one anything, can be served here; else 1."""
     from omnicfg.commands._serving import checked_plan
@@ -71,7 +74,7 @@ def run(
         title = f"engine {name}" if plan is None else f"{name}, engine {engine}"
         told.append((title, checks))
         fit[name] = all(check.status is not Status.PROBLEM for check in checks)
-    _print(found, told, fit, plan is not None, json)
+    _print(found, told, fit, plan is not None, format)
     return int(not any(fit.values()))
 
 
@@ -116,11 +119,11 @@ def _startable(found: Facts) -> Check:
     return Check(Status.OK, f"can be started {where}")
 
 
-def _print(found: Facts, told: list[Section], fit: dict[str, bool], is_plan: bool, json: bool) -> None:
+def _print(found: Facts, told: list[Section], fit: dict[str, bool], is_plan: bool, format: str) -> None:
     from omnicfg.report.health import health_data, render_health
     from omnicfg.report.terminal import Style, has_colour, width_of
 
-    if json:
+    if format == "json":
         from omnicfg.report.json import dumps
 
         sys.stdout.write(dumps(health_data(found, told, fit)))

@@ -25,7 +25,7 @@ def on(monkeypatch: pytest.MonkeyPatch, found: Facts) -> None:
 
 
 def test_on_this_machine_as_it_is(run: Run) -> None:
-    result = run("doctor", "--json")
+    result = run("doctor", "--format", "json")
     data = result.data
     assert result.err == ""
     assert result.code == int(not any(data["can_serve"].values()))
@@ -68,7 +68,7 @@ def test_the_verdict_is_the_last_line_and_the_exit_code(
     on(monkeypatch, found)
     result = run("doctor", *words)
     assert (result.code, result.out.splitlines()[-1]) == (code, verdict)
-    assert run("doctor", *words, "--json").data["can_serve"] in (
+    assert run("doctor", *words, "--format", "json").data["can_serve"] in (
         {"bundled": True, "vllm-omni": not found.machine.serves_on_cpu},
         {f"{words[0].replace('-', '_')}.yaml": not code} if words else {},
     )

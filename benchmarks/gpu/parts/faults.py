@@ -1,7 +1,7 @@
 """What goes wrong with stages on two GPUs is told with the stage and the device, and leaves nothing running.
 
 The memory of a later stage's GPU is taken before the start; a stage asks for a device that is not there; the process of
-each stage is killed while the server answers. And ``omnicfg doctor --json`` says what it sees of the GPUs.
+each stage is killed while the server answers. And ``omnicfg doctor --format json`` says what it sees of the GPUs.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Check:
 def _doctor(context: Context) -> Mapping[str, Any]:
     log = context.folder("faults") / "doctor.json"
     log.unlink(missing_ok=True)
-    code = context.run(["-m", "omnicfg.cli", "doctor", "--json"], log)
+    code = context.run(["-m", "omnicfg.cli", "doctor", "--format", "json"], log)
     told: Any = None
     try:
         told = json.loads(log.read_text())
