@@ -258,7 +258,7 @@ def _quantization_of(types: MappingOf[str, ValueType]) -> dict[str, ValueType]:
     """The settings of a diffusion stage that name a quantization method, with the names under which one is found."""
     known = deploy_schema().diffusion_quantization
     words, spellings = tuple(known["methods"]), frozenset({"ignore_case", "dashes"})
-    named = {name: types.get(name, _NOTHING) for name in known["settings"]}
+    named = {name: types[name] for name in known["settings"] if name in types}
     return {name: type_._replace(words=words, spellings=spellings) for name, type_ in named.items()}
 
 
@@ -296,7 +296,7 @@ def _profile_types(version: str, pipeline: str | None, engine: str) -> MappingOf
     for kind in kinds:
         taken = _with_all_that_is_taken(wide, kind, engine)
         wide = {name: taken[name] for name in wide}
-    return {**own, **wide, **({} if "diffusion" in kinds else _narrowed(wide, arg_types(version)))}
+    return {**own, **wide, **(_quantization_of(wide) if "diffusion" in kinds else _narrowed(wide, arg_types(version)))}
 
 
 @functools.cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from omnicfg.catalog.upstream import VLLM_OMNI, deploy_schema
+from omnicfg.catalog.upstream import VLLM_OMNI, deploy_schema, pipelines
 from omnicfg.diagnostics import Fix, Severity
 from omnicfg.fixes.edits import rewrite_value
 from omnicfg.forms import misread
@@ -140,7 +140,7 @@ def _named_items(node: Node) -> Iterator[tuple[str, Node]]:
 
 def _word(key: object, node: Node, wanted: ValueType, block: Block, subject: Subject) -> Iterator[Finding]:
     """A word where any is taken, because plugins may bring their own, but that is none of the engine's."""
-    is_diffusion = subject.stage_kind(block.stage_id) == "diffusion"
+    is_diffusion = "diffusion" in _kinds(block, subject)
     named = _method(node) if is_diffusion else node
     word = None if named is None else plain(named)
     if named is None or not isinstance(word, str) or not wanted.words or wanted.has_word(word) or "." in word:
@@ -162,7 +162,7 @@ def _alone(key: object, node: Node, block: Block, subject: Subject) -> Iterator[
     """A quantization method by its name alone, which a diffusion stage cannot build without its parameters."""
     known = deploy_schema().diffusion_quantization
     word = plain(node)
-    if subject.stage_kind(block.stage_id) != "diffusion" or key not in known["settings"] or not isinstance(word, str):
+    if _kinds(block, subject) != {"diffusion"} or key not in known["settings"] or not isinstance(word, str):
         return
     if word.lower().replace("-", "_") in known["not_alone"]:
         yield Finding(
@@ -172,6 +172,12 @@ def _alone(key: object, node: Node, block: Block, subject: Subject) -> Iterator[
             block.stage_id,
             block.platform,
         )
+
+
+def _kinds(block: Block, subject: Subject) -> set[str | None]:
+    """The kinds of the stages that a block is for: the profile's own settings are for all of them."""
+    stages = pipelines()[subject.pipeline]["stages"] if subject.pipeline and block.place == "profile" else []
+    return {stage["execution_type"] for stage in stages} or {subject.stage_kind(block.stage_id)}
 
 
 def _method(node: Node) -> Node | None:

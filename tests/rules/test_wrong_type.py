@@ -380,6 +380,22 @@ def test_the_quantizations_of_a_diffusion_stage(profile_file: WriteProfile, sett
     assert findings(profile_file(DIFFUSION + setting + "\n"), "OC102") == []
 
 
+@pytest.mark.parametrize(
+    ("text", "severity"),
+    [
+        ("pipeline: glm_image\nquantization: abc\n", Severity.NOTE),
+        ("pipeline: dreamzero\nquantization: abc\n", Severity.NOTE),
+        ("pipeline: dreamzero\nquantization: awq\n", Severity.ERROR),
+        ("pipeline: glm_image\nquantization: awq\n", None),  # for the text stage; the other one may say `null`
+        ("pipeline: glm_image\nquantization: int8\n", None),
+        ("quantization: awq\n", None),
+    ],
+)
+def test_a_quantization_of_the_whole_profile(profile_file: WriteProfile, text: str, severity: Severity | None) -> None:
+    found = findings(profile_file(text), "OC102")
+    assert [(one.line, one.severity) for one in found] == ([] if severity is None else [(2, severity)])
+
+
 @pytest.mark.parametrize("name", ["awq", "INC", "Auto-Round"])
 def test_a_quantization_that_a_diffusion_stage_cannot_build_from_its_name(
     profile_file: WriteProfile, name: str
