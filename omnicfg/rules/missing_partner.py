@@ -107,10 +107,7 @@ def _may_use_ray(stage: StagePlan) -> bool:
     """Whether Ray runs the workers, or may: vLLM chooses for several ranks, and a class may build on it."""
     backend = stage.arg("distributed_executor_backend")
     if backend is None:
-        sizes = (*_OVER_EXPERTS, "pipeline_parallel_size")
-        return stage.arg("data_parallel_backend") == "ray" or any(
-            _value(stage, size) not in (None, 1) for size in sizes
-        )
+        return any(_value(stage, size) not in (None, 1) for size in (*_OVER_EXPERTS, "pipeline_parallel_size"))
     return backend == "ray" or "." in str(backend)
 
 

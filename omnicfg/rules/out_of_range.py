@@ -9,7 +9,7 @@ from math import inf, prod
 from operator import ge, gt, le, lt
 from typing import Final, NamedTuple, TypeGuard
 
-from omnicfg.catalog.vllm_args import Bounds, all_args, config_class
+from omnicfg.catalog.vllm_args import Bounds, all_args, config_class, engine_args
 from omnicfg.diagnostics import Severity
 from omnicfg.keys import Block, blocks_of
 from omnicfg.plan import Plan, StagePlan
@@ -154,6 +154,7 @@ def check_plan(plan: Plan, subject: Subject) -> Iterator[Finding]:
             setting, other = parallel_setting(stage, end.setting), parallel_setting(stage, end.other)
             yield from _beyond(end, setting, other, stage, subject)
         yield from _unbound(stage, subject)
+        yield from _unsplit(stage, subject)
         params = stage.extras.items.get("default_sampling_params")
         if isinstance(params, Mapping):
             end = _End("min_tokens", "le", "max_tokens")
@@ -201,6 +202,24 @@ def _unbound(stage: StagePlan, subject: Subject) -> Iterator[Finding]:
             where = "" if place is listed else f" ({listed.mark})"
             message = f"`{name}` of stage {stage.stage_id} lists {len(entries)}{where} for {workers} workers"
             yield Finding(place.mark, message, "List one for each of them.", stage.stage_id)
+
+
+def _unsplit(stage: StagePlan, subject: Subject) -> Iterator[Finding]:
+    """More microbatches than the smallest batch that is split has tokens (vLLM 0.30, ParallelConfig)."""
+    overlaps, size = (parallel_setting(stage, name) for name in ("enable_dbo", "ubatch_size"))
+    is_dual = overlaps is not None and plain(overlaps) is True
+    owner = overlaps if is_dual else size
+    count = 2 if is_dual else None if size is None else plain(size)
+    if owner is None or not _is_count(count) or count < 2:
+        return
+    for name in ("dbo_decode_token_threshold", "dbo_prefill_token_threshold"):
+        setting = parallel_setting(stage, name)
+        tokens = engine_args(subject.vllm_version)[name]["default"] if setting is None else plain(setting)
+        if _is_count(tokens) and tokens < count:
+            place = owner if setting is None else subject.topmost(setting, owner)
+            told = f"`{name}` of stage {stage.stage_id} is {_shown(tokens)}"
+            wanted = f"it has to be at least {_shown(count)}, the number of microbatches"
+            yield Finding(place.mark, f"{told}; {wanted}", None, stage.stage_id)
 
 
 def _is_count(value: object) -> TypeGuard[int]:

@@ -33,6 +33,7 @@ ALONE = {
     ("llm", "eplb_config: {num_redundant_experts: 2}"): "`enable_eplb: true`",
     ("llm", "enable_elastic_ep: true"): "`enable_eplb: true`",
     ("llm", "ray_workers_use_nsight: true"): "`distributed_executor_backend: ray`",
+    ("llm", "ray_workers_use_nsight: true, data_parallel_backend: ray"): "`distributed_executor_backend: ray`",
     ("llm", "ray_workers_use_nsight: true, distributed_executor_backend: mp, tensor_parallel_size: 2"): (
         "`distributed_executor_backend: ray`"
     ),
@@ -79,7 +80,7 @@ TOGETHER = (
     ("llm", "ray_workers_use_nsight: true, distributed_executor_backend: ray"),
     ("llm", "ray_workers_use_nsight: true, distributed_executor_backend: ours.OnRay"),
     ("llm", "ray_workers_use_nsight: true, tensor_parallel_size: 2"),
-    ("llm", "ray_workers_use_nsight: true, data_parallel_backend: ray"),
+    ("llm", "ray_workers_use_nsight: true, data_parallel_backend: ray, data_parallel_size: 2"),
     ("diffusion", "dlo_host_registration_limit_gib: 0"),
     (
         "diffusion",

@@ -112,6 +112,8 @@ BEYOND = {
     "long_prefill_token_threshold: 4097, max_model_len: 4096": (
         "is 4097; it has to be at most 4096, which is `max_model_len`"
     ),
+    "dbo_prefill_token_threshold: 3, ubatch_size: 4": "is 3; it has to be at least 4, the number of microbatches",
+    "dbo_decode_token_threshold: 1, enable_dbo: true": "is 1; it has to be at least 2, the number of microbatches",
     "default_sampling_params: {min_tokens: 9, max_tokens: 8}": "is 9; it has to be at most 8, which is `max_tokens`",
 }
 
@@ -136,12 +138,20 @@ def test_a_number_beyond_another_one(profile_file: WriteProfile, settings: str, 
         "long_prefill_token_threshold: 4096, max_model_len: 4096",
         "long_prefill_token_threshold: 4096, max_model_len: -1",
         "long_prefill_token_threshold: 4096",
+        "dbo_decode_token_threshold: 1",
+        "dbo_decode_token_threshold: 2, enable_dbo: true, ubatch_size: 64",
+        "ubatch_size: 32",
         "default_sampling_params: {min_tokens: 8, max_tokens: 8}",
         "default_sampling_params: {min_tokens: 8}",
     ],
 )
 def test_a_number_that_another_one_admits(profile_file: WriteProfile, settings: str) -> None:
     assert told(profile_file(_beside(settings)), "OC105") == []
+
+
+def test_more_microbatches_than_the_default_of_the_smallest_batch(profile_file: WriteProfile) -> None:
+    message = "`dbo_decode_token_threshold` of stage 0 is 32; it has to be at least 33, the number of microbatches"
+    assert told(profile_file(_beside("ubatch_size: 33")), "OC105") == [(4, 32, message)]
 
 
 def test_what_is_beyond_is_told_where_the_topmost_of_both_is_written(profile_file: WriteProfile) -> None:
