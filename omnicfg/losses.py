@@ -65,11 +65,12 @@ class Loss(NamedTuple):
 
 def shown(key: object, node: Node) -> str:
     """A value for a message: short, and hidden where its key looks like a credential's."""
-    if isinstance(node, Mapping):
-        return "{...}" if node.items else "{}"
-    if isinstance(node, Sequence):
-        return "[...]" if node.items else "[]"
     value = redacted(key, plain(node))
+    if isinstance(node, Mapping | Sequence):
+        from omnicfg.report.yaml import inline
+
+        text = inline(value)
+        return text if len(text) <= _LONGEST else f"{text[0]}...{text[-1]}"
     text = "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 

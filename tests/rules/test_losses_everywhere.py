@@ -15,6 +15,7 @@ import pytest
 import omnicfg
 from omnicfg.diagnostics import Diagnostic
 from tests.conftest import WriteProfile
+from tests.rules.checked import findings
 
 HEAD: Final = "pipeline: qwen3_tts\nasync_chunk: false\n"
 
@@ -345,3 +346,24 @@ def test_an_empty_block_of_a_platform_that_the_base_has(profile_file: WriteProfi
     assert [(one.code, one.line, one.column, one.platform) for one in losses(omnicfg.validate(profile))] == [
         ("OC307", 2, column, "npu")
     ]
+
+
+def test_both_blocks_are_shown_where_they_are_short(profile_file: WriteProfile) -> None:
+    base = "pipeline: qwen3_tts\nplatforms: {npu: {stages: [{stage_id: 0, compilation_config: {level: 1, mode: 0}}]}}\n"
+    long = ", ".join(f"s{number}: {number}" for number in range(20))
+    for block, told in (("mode: 3", "{mode: 3}"), (long, "{...}")):
+        profile_file(base, "base.yaml")
+        text = f"base_config: base.yaml\nstages: [{{stage_id: 0, compilation_config: {{{block}}}}}]\n"
+        (found,) = findings(profile_file(text), "OC302")
+        assert found.message.startswith(f"`compilation_config: {told}` of stage 0 does not count here")
+        assert found.message.endswith("says `{level: 1, mode: 0}`")
+
+
+def test_a_credential_in_such_a_block_is_hidden(profile_file: WriteProfile) -> None:
+    profile_file(
+        "pipeline: qwen3_tts\nplatforms: {npu: {stages: [{stage_id: 0, env: {HF_TOKEN: aaa}}]}}\n", "base.yaml"
+    )
+    profile = profile_file("base_config: base.yaml\nstages: [{stage_id: 0, env: {HF_TOKEN: bbb}}]\n")
+    (found,) = findings(profile, "OC302")
+    assert "aaa" not in found.message
+    assert "bbb" not in found.message

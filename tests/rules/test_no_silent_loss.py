@@ -75,8 +75,11 @@ def marks(node: Node) -> Iterator[Mark]:
 def is_told(setting: Setting, found: list[Diagnostic]) -> bool:
     """Whether a finding points at the value, at a key or a block around it, or names a block that it is merged into."""
     places = {tuple(mark)[:3] for mark in setting.around}
-    block = f"`{setting.route[0]}: {{...}}` of stage {setting.stage_id} "
-    return any((one.path, one.line, one.column) in places or one.message.startswith(block) for one in found)
+    block, owner = f"`{setting.route[0]}: {{", f"}}` of stage {setting.stage_id} "
+    return any(
+        (one.path, one.line, one.column) in places or (one.message.startswith(block) and owner in one.message)
+        for one in found
+    )
 
 
 def says_the_same(setting: Setting, plan: Plan) -> bool:
