@@ -66,7 +66,7 @@ def check_document(document: Mapping, subject: Subject) -> Iterator[Finding]:
             yield from _word(key, node, wanted, block, subject)
             if wanted.admits(value):
                 yield from _items(key, node, wanted, block)
-                yield from _alone(key, node, block, subject)
+                yield from _alone(key, node, wanted, block, subject)
                 yield from _notation(str(key), node, block)
                 continue
             if is_misquoted(node, wanted) or (value is None and key not in _NULL_IS_WRONG):
@@ -140,10 +140,12 @@ def _named_items(node: Node) -> Iterator[tuple[str, Node]]:
 
 def _word(key: object, node: Node, wanted: ValueType, block: Block, subject: Subject) -> Iterator[Finding]:
     """A word where any is taken, because plugins may bring their own, but that is none of the engine's."""
+    if not wanted.words:
+        return
     is_diffusion = "diffusion" in _kinds(block, subject)
     named = _method(node) if is_diffusion else node
     word = None if named is None else plain(named)
-    if named is None or not isinstance(word, str) or not wanted.words or wanted.has_word(word) or "." in word:
+    if named is None or not isinstance(word, str) or wanted.has_word(word) or "." in word:
         return  # a name with dots is a class of one's own
     meant = slip_of(word, wanted.words)
     owner = f"vLLM-Omni {VLLM_OMNI}" if is_diffusion else f"vLLM {subject.vllm_version}"
@@ -158,13 +160,13 @@ def _word(key: object, node: Node, wanted: ValueType, block: Block, subject: Sub
     )
 
 
-def _alone(key: object, node: Node, block: Block, subject: Subject) -> Iterator[Finding]:
+def _alone(key: object, node: Node, wanted: ValueType, block: Block, subject: Subject) -> Iterator[Finding]:
     """A quantization method by its name alone, which a diffusion stage cannot build without its parameters."""
     known = deploy_schema().diffusion_quantization
-    word = plain(node)
-    if _kinds(block, subject) != {"diffusion"} or key not in known["settings"] or not isinstance(word, str):
+    if key not in known["settings"] or _kinds(block, subject) != {"diffusion"}:
         return
-    if word.lower().replace("-", "_") in known["not_alone"]:
+    word = plain(node)
+    if isinstance(word, str) and wanted._replace(words=tuple(known["not_alone"])).has_word(word):
         yield Finding(
             node.mark,
             f"`{key}` in {block.what} is `{word}`, which a diffusion stage cannot build from its name alone",
