@@ -22,7 +22,7 @@ class Outlasting:
     def __init__(self, app: App) -> None:
         self.app = app
         self._server: Any = None
-        self._under_way: set[asyncio.Task[Any] | None] = set()
+        self._under_way: set[asyncio.Task[Any]] = set()
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -30,7 +30,9 @@ class Outlasting:
             self._server.config.timeout_graceful_shutdown = _SENDING_S
             await self.app(scope, self._until_all_are_told(receive), send)
         elif scope["type"] == "http":
-            self._under_way.add(task := asyncio.current_task())
+            task = asyncio.current_task()
+            assert task is not None, "a server answers each request in a task"
+            self._under_way.add(task)
             try:
                 await self._answer(scope, receive, Noted(send))
             finally:
@@ -52,9 +54,8 @@ class Outlasting:
 
         async def received() -> Message:
             message = await receive()
-            tasks = [task for task in self._under_way if task is not None]
-            if message["type"] == "lifespan.shutdown" and tasks:
-                await asyncio.wait(tasks, timeout=_SENDING_S)
+            if message["type"] == "lifespan.shutdown" and self._under_way:
+                await asyncio.wait(self._under_way, timeout=_SENDING_S)
             return message
 
         return received
