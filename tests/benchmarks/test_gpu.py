@@ -23,7 +23,7 @@ from benchmarks.engine.support import Budget, Results
 from benchmarks.gpu import __main__ as gpu
 from benchmarks.gpu.archive import pack, unpack
 from benchmarks.gpu.benches import Memory
-from benchmarks.gpu.parts import GRACE_S, LATE, Context, Part, faults, parts, placement, settings
+from benchmarks.gpu.parts import GRACE_S, LATE, Context, Part, faults, parity, parts, placement, settings
 from benchmarks.gpu.parts.faults import CHECKS
 from benchmarks.gpu.parts.text import halves, hitting, loads
 from omnicfg.bench.progress import work
@@ -233,13 +233,32 @@ def test_arms_that_share_gpus_are_measured_one_after_the_other(
     assert (given, options["--arm"], options["--rounds"]) == (devices, "on", "3")  # the last of both
 
 
-@pytest.mark.parametrize("part", ["speech-two", "tp-rows", "tp-capacity", "tp-cost", "parity", "faults", "placement"])
+@pytest.mark.parametrize("part", ["speech-two", "tp-rows", "tp-capacity", "tp-cost", "faults", "placement"])
 def test_a_part_for_more_gpus_than_there_are_says_so(
     part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-3")
     assert gpu.main([str(tmp_path), part]) == 1
     assert f"{part}: needs 2 GPUs; here: 1\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("gpus", "places"), [(1, ["0"]), (2, ["0", "0,1"])])
+def test_parity_is_compared_at_the_places_that_there_are_gpus_for(
+    gpus: int, places: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, asked = on_gpus(tmp_path, gpus), list[str]()
+
+    def compare(context: Context, part: str, name: str, words: list[str], devices: str, *_: Any) -> None:
+        asked.append(devices)
+        Results(context.folder(part)).write(name, {"exit_code": 0, "start_s": 40.0, "told": ["8 of 8"]})
+
+    monkeypatch.setattr(parity, "compare", compare)
+    monkeypatch.setattr(Context, "run", lambda *_, **__: 0)
+    parts()["parity"].run(here)
+    assert sorted(asked) == places
+    lines, right = parts()["parity"].table(here)
+    assert lines[0] == "one GPU: ready after 40.0 s; 8 of 8"
+    assert (right, "needs more GPUs" in lines[1]) == (gpus == 2, gpus == 1)
 
 
 def test_one_gpu_has_all_rows(tmp_path: Path, commands: list[tuple[str, dict[str, str]]]) -> None:
