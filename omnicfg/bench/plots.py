@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from omnicfg.bench.report import memory_of
@@ -57,34 +57,42 @@ def _ratio(report: Report, figure: Figure) -> bool:
     others = [arm for arm in report["arms"] if any(_ratio_of(load, arm) for load in loads)]
     if not loads:
         return False
-    figure.set_size_inches(8, 1.2 + 0.28 * len(loads) * len(others))
+    figure.set_size_inches(8, 1.4 + 0.28 * len(loads) * len(others))
     axes = figure.add_subplot()
     height = 0.8 / len(others)
-    for number, arm in enumerate(others):
-        told = [(row, _ratio_of(load, arm)) for row, load in enumerate(loads)]
-        known = [(row + number * height, ratio) for row, ratio in told if ratio]
-        middle = [ratio["median"] for _, ratio in known]
-        spread = [[r["median"] - r["low"] for _, r in known], [r["high"] - r["median"] for _, r in known]]
-        axes.barh([place for place, _ in known], [one - 1 for one in middle], height, label=arm)
-        axes.errorbar(
-            [one - 1 for one in middle],
-            [place for place, _ in known],
-            xerr=spread,
-            fmt="none",
-            ecolor="black",
-            capsize=2,
-        )
-        for place, ratio in known:
+    bars = {arm: list(_bars(loads, others, arm, height)) for arm in others}
+    for arm, told in bars.items():
+        places, ratios = [place for place, _ in told], [ratio for _, ratio in told]
+        changes = [ratio["median"] - 1 for ratio in ratios]
+        spread = [[one["median"] - one["low"] for one in ratios], [one["high"] - one["median"] for one in ratios]]
+        axes.barh(places, changes, height, label=arm, color=_color(report, arm))
+        axes.errorbar(changes, places, xerr=spread, fmt="none", ecolor="black", capsize=2)
+        for place, ratio in told:
             axes.annotate(f"  {ratio['median'] - 1:+.1%}", (max(ratio["high"] - 1, 0), place), va="center", fontsize=7)
-    axes.set_yticks([row + 0.4 - height / 2 for row in range(len(loads))], [load["name"] for load in loads])
+    axes.set_yticks(range(len(loads)), [load["name"] for load in loads])
     axes.invert_yaxis()
     axes.axvline(0, color="black", linewidth=0.8)
     axes.margins(x=0.15, y=0.01)
     axes.set_xscale("symlog", linthresh=0.1)
     _percent(axes)
     axes.set_xlabel(f"requests per second against {report['baseline']}, median and range over rounds")
-    axes.legend(loc="lower right")
+    figure.legend(loc="outside upper center", ncols=len(others))
     return True
+
+
+def _bars(
+    loads: Sequence[Mapping[str, Any]], arms: Sequence[str], arm: str, height: float
+) -> Iterator[tuple[float, Mapping[str, float]]]:
+    """Where an arm's bars lie, and their ratios. The bars of a load are in the middle of its row, however many."""
+    for row, load in enumerate(loads):
+        known = [name for name in arms if _ratio_of(load, name)]
+        if ratio := _ratio_of(load, arm):
+            yield row + (known.index(arm) - (len(known) - 1) / 2) * height, ratio
+
+
+def _color(report: Report, arm: str) -> str:
+    """An arm's own in every picture, whether or not the others are in it."""
+    return f"C{list(report['arms']).index(arm)}"
 
 
 def _percent(axes: Axes) -> None:
@@ -119,11 +127,14 @@ def _concurrency(report: Report, figure: Figure) -> bool:
             rates = [told["requests_per_second"] for _, told in points]
             middle = [one["median"] for one in rates]
             spread = [[r["median"] - r["low"] for r in rates], [r["high"] - r["median"] for r in rates]]
-            axes.errorbar([place for place, _ in points], middle, yerr=spread, marker="o", capsize=2, label=arm)
+            color = _color(report, arm)
+            axes.errorbar(
+                [place for place, _ in points], middle, yerr=spread, marker="o", capsize=2, label=arm, color=color
+            )
         axes.set_title(shape)
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.08 * axes.dataLim.ymax)
         axes.set_xticks(sorted({load["concurrency"] for load in loads}))
-    figure.axes[0].legend()
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(measured))
     figure.supxlabel("concurrent requests")
     figure.supylabel("requests per second")
     return True
@@ -139,11 +150,15 @@ def _memory(report: Report, figure: Figure) -> bool:
     known = [panel for panel in panels if panel[2]]
     if not known:
         return False
+    from matplotlib.ticker import FuncFormatter
+
     for axes, (label, form, values) in zip(figure.subplots(1, len(known), squeeze=False)[0], known, strict=True):
-        bars = axes.bar(list(values), list(values.values()), width=0.6)
+        colors = [_color(report, arm) for arm in values]
+        bars = axes.bar(list(values), list(values.values()), width=0.6, color=colors)
         axes.bar_label(bars, fmt=form)
         axes.set_title(label)
         axes.margins(y=0.15)
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     return True
 
 

@@ -165,6 +165,42 @@ def test_a_baseline_alone_is_a_table_until_another_arm_is_measured() -> None:
     assert told[2].split()[0] == "P1024_h0_c1"
 
 
+def three_arms() -> dict[str, Any]:
+    """Both loads off and on; one of them by a third arm too."""
+    arms = {**SETUP["arms"], "plain": {**SETUP["arms"]["on"], "settings": []}}
+    rates = {("off", 0): 10.0, ("on", 0): 9.0, ("off", 1): 40.0, ("on", 1): 120.0, ("plain", 1): 110.0}
+    measured = [measurement(1, arm, LOADS[place].name, rate) for (arm, place), rate in rates.items()]
+    return report_of({**SETUP, "arms": arms}, measured)
+
+
+def test_the_bars_of_a_load_are_in_the_middle_of_its_row() -> None:
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    assert plots._ratio(three_arms(), figure)
+    [axes], [legend] = figure.axes, figure.legends
+    drawn = sorted((round(bar.get_y() + bar.get_height() / 2, 3), round(bar.get_width(), 3)) for bar in axes.patches)
+    assert drawn == [(0.0, -0.1), (0.8, 2.0), (1.2, 1.75)]
+    assert list(axes.get_yticks()) == [0, 1]
+    assert axes.get_legend() is None, "it would hide a figure"
+    assert [text.get_text() for text in legend.get_texts()] == ["on", "plain"]
+
+
+def test_an_arm_has_its_colour_in_every_picture_and_every_point_has_room() -> None:
+    figures = pytest.importorskip("matplotlib.figure")
+    from matplotlib.colors import same_color
+
+    report = three_arms()
+    ratio, concurrency, memory = figures.Figure(), figures.Figure(), figures.Figure()
+    assert plots._ratio(report, ratio)
+    assert plots._concurrency(report, concurrency)
+    assert plots._memory(report, memory)
+    [axes] = concurrency.axes
+    lines = {container.get_label(): container.lines[0].get_color() for container in axes.containers}
+    assert lines == {"off": "C0", "on": "C1", "plain": "C2"}
+    assert all(same_color(bar.get_facecolor(), "C2") for bar in ratio.axes[0].containers[-2])
+    assert [same_color(bar.get_facecolor(), f"C{arm}") for arm, bar in enumerate(memory.axes[0].patches)] == [True] * 3
+    assert axes.get_ylim() == (0, pytest.approx(1.08 * 120.0))
+
+
 def test_memory_that_is_not_known_is_not_drawn_as_none() -> None:
     figures = pytest.importorskip("matplotlib.figure")
     for tokens, titles in ((1600, ["KV cache (tokens)"]), (None, [])):
