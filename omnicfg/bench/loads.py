@@ -24,14 +24,21 @@ from omnicfg.wording import is_number
 
 WARM: Final = "warm"
 """The load that warms a server up; it is never reported."""
-_SIZES: Final = 32
-_SIZES_MEAN: Final = 2304
-_SIZES_RATIO: Final = 0.95
+_SIZES: Final = 8
+"""Prompts around each size that a server is warmed up with."""
+_SIZES_RATIO: Final = 1 / 3
+"""From here to there: what lies below a size is half of it with as much above."""
 _SIZES_PREFIX: Final = 16
+_SIZES_MOST: Final = 4500
+"""A step of more tokens has no kernel of its own."""
+_SIZES_LEAST: Final = 120
+"""Steps of fewer tokens are CUDA graphs, made before a server answers."""
 QUICK: Final = "quick"
 ANSWERS: Final = ("text", "speech")
 MAX_TOKENS: Final = 10_000_000
-_APART: Final = 2 * MAX_TOKENS + 3
+_SIZES_SEED: Final = 2 * MAX_TOKENS + 2
+"""No table's seed is as large, nor that of a warm-up like its first load."""
+_APART: Final = 3 * MAX_TOKENS
 """Between the seeds of two rounds: more than between any two loads of a table, their warm-up included."""
 _SEEDS_END: Final = 1 << 32
 """numpy's legacy generator takes no larger seed."""
@@ -145,9 +152,10 @@ def warm_up(table: Sequence[Load], measured: Sequence[Load]) -> tuple[Load, ...]
     those of its first load. None of them is measured.
 
     A kernel is compiled when a server first meets a batch of a size for which it has another form, in the middle of
-    the requests that are measured: vLLM's mixture of experts on an H200 has a form each for about 512, 1,024, 2,048 and
-    4,096 tokens of the batch (``fused_moe/configs``). With the prefix cache on, batches have other sizes than with it
-    off.
+    the requests that are measured. vLLM's mixture of experts on an H200 has a form each for about 256, 512, 1,024 and
+    2,048 tokens of the batch (``fused_moe/configs``), and Triton makes two of each: one where the tokens times the
+    experts of each are a multiple of 16, for Qwen3's eight an even number of tokens, and one where they are not. With
+    the prefix cache on, batches have other sizes than with it off.
     """
     own = next((load for load in table if load.name == WARM), None)
     if own is None:
@@ -156,12 +164,20 @@ def warm_up(table: Sequence[Load], measured: Sequence[Load]) -> tuple[Load, ...]
         # No table's seed is as large: with the same one, prompts that are measured would be in the cache already.
         seed = first.seed + MAX_TOKENS + 1
         own = replace(first, name=WARM, prompts=few, prefixes=min(first.prefixes, few), seed=seed)
-    longest = max(load.longest for load in measured)
+    return *_sizes(max(load.longest for load in measured)), own
+
+
+def _sizes(longest: int) -> Iterator[Load]:
+    """Prompts from the longest that is measured downwards, as many of each size; one at a time, so each is a batch."""
     # A prompt is a run of ids, and of a small vocabulary two may be the same run; what such a prefix begins is none.
     prefix = min(_SIZES_PREFIX, longest // 4)
-    mean = max(1, min(_SIZES_MEAN, (longest - prefix) // 2))
     ratio = _SIZES_RATIO if prefix else 0.0
-    return Load(WARM, prefix, mean, 1, ratio, 1, ANSWERS[0], 1, _SIZES, own.seed), own
+    most = min(longest, _SIZES_MOST) - prefix - math.ceil(1 + ratio)
+    mean, seed = max(1, math.floor(most / (1 + ratio))), _SIZES_SEED
+    yield Load(WARM, prefix, mean, 1, ratio, 1, ANSWERS[0], 1, _SIZES, seed)
+    while (mean := mean // 2) > _SIZES_LEAST:
+        seed += 1
+        yield Load(WARM, prefix, mean, 1, ratio, 1, ANSWERS[0], 1, _SIZES, seed)
 
 
 def drawn_anew(load: Load, round_: int) -> Load:
@@ -195,12 +211,11 @@ def _drawn_from(load: Load) -> tuple[object, ...]:
     """What the first tokens of a load's prompts come of (:mod:`omnicfg.bench.prompts`): equal ones begin alike.
 
     Several prefixes are the first that is drawn. The one prefix is drawn after a number for each prompt, tokens of its
-    own are counted from that number, and lengths that vary are drawn before it.
+    own are counted from that number, and lengths that vary are drawn before it: two of each prompt, whatever they are.
     """
     if load.prefixes > 1:
         return load.seed, load.prefixes > 1
-    varying = (load.range_ratio, load.own_tokens_mean, load.output_tokens) if load.range_ratio else ()
-    shares = load.shared_prefix_tokens > 0
+    varying, shares = load.range_ratio > 0, load.shared_prefix_tokens > 0
     return load.seed, load.prefixes > 1, shares, varying, load.prompts if shares or varying else None
 
 

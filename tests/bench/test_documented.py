@@ -89,6 +89,36 @@ def test_text_beside_plain_vllm_with_its_cache_on() -> None:
     assert shown == rows
 
 
+def test_the_second_round() -> None:
+    """Which has plain vLLM's own cache beside it, but for the load at which it was cut off."""
+    first, second = measured("bench_qwen3_h200"), measured("bench_qwen3_second_h200")
+
+    def rate(known: dict[tuple[str, str], dict[str, Any]], arm: str, name: str) -> float:
+        return float(known[arm, name]["requests_per_second"])
+
+    rows = []
+    for name in [row[0] for row in table("text.md", "# The published text loads", HEADER)]:
+        on, plain = second["on", name], second.get(("plain", name))
+        assert plain is None or plain["hit_tokens"] == on["hit_tokens"]
+        rows.append(
+            [
+                name,
+                f"{on['hit_tokens'] / on['queried_tokens']:.0%}",
+                f"{rate(second, 'off', name):.4g}",
+                change(rate(second, "on", name), rate(second, "off", name)),
+                change(rate(first, "on", name), rate(first, "off", name)),
+                f"{rate(second, 'plain', name):.4g}" if plain else "",
+                f"{rate(second, 'on', name) / rate(second, 'plain', name):.3f}" if plain else "",
+            ]
+        )
+    header = (
+        "| load | hits | requests/s, off | on | on, in the first round | requests/s, plain vLLM with its cache on "
+        "| on, to that |"
+    )
+    assert table("text.md", "## A second round", header) == rows
+    assert len(second) == 52
+
+
 def turns(run: dict[str, Any], group: str, load: str, arm: str) -> str:
     """Median and range of an arm's ratios to its group's own server, as a table has them."""
     ratios = []
@@ -185,6 +215,7 @@ def test_memory_and_errors_in_the_text() -> None:
     pages = {name: (PAGES / name).read_text(encoding="utf-8") for name in ("text.md", "speech.md")}
     folders = (
         ("text.md", "bench_qwen3_h200", "{off:.2f} and {on:.2f} GiB resident"),
+        ("text.md", "bench_qwen3_second_h200", "{off:.2f} and {on:.2f} GiB resident"),
         ("text.md", "bench_minicpmo_h200", "{off:.2f} and {on:.2f} GiB resident"),
         ("text.md", "bench_minicpmo_more_h200", "{off:.2f} and {on:.2f} GiB resident"),
         (
@@ -215,7 +246,7 @@ ON_ONE, IN_TURNS = "#### Loads without hits, and larger CUDA graphs, in turns", 
 
 def all_turns() -> tuple[dict[str, Any], dict[str, Any]]:
     """The run with all of its figures, and what another one printed."""
-    first, second = json.loads((PAGES / IN_TURNS).read_text(encoding="utf-8"))["runs"]
+    first, second, _ = json.loads((PAGES / IN_TURNS).read_text(encoding="utf-8"))["runs"]
     return first, second["printed"]
 
 
@@ -290,6 +321,41 @@ def test_what_the_fourth_machine_printed() -> None:
         load = name or load
         assert ratio == printed(f"off-{load}-{names[arm]}")
         assert computed == computes(load, names[arm])
+
+
+def test_ten_turns_on_one_gpu() -> None:
+    run = json.loads((PAGES / IN_TURNS).read_text(encoding="utf-8"))["runs"][2]
+    load, run = "P16384_h94_c64", {**run, "turns": run["turns"]["plain"]}
+    own, plain = (run["measurements"][f"kernels-plain-{load}-{arm}"] for arm in ("text", "plain"))
+    assert own["answers_as_plain"] == own["requests"] == 128
+
+    def of(arm: str, figure: str) -> list[float]:
+        return [run["measurements"][f"plain-{load}-{arm}-{turn}"][figure] for turn in range(run["turns"])]
+
+    def traced(one: dict[str, Any]) -> Row:
+        return [f"{one['kernels_per_request']}", f"{one['busy']:.1%}", f"{one['waits']:.1%}"]
+
+    cpu = [
+        mine / base for mine, base in zip(*(of(arm, "cpu_ms_per_request") for arm in ("text", "plain")), strict=True)
+    ]
+    rates = {arm: f"{median(of(arm, 'requests_per_second')):.2f}" for arm in ("text", "plain")}
+    times = {arm: f"{median(of(arm, 'cpu_ms_per_request')):.1f} ms" for arm in ("text", "plain")}
+    more = f", {median(cpu):.2f} ({min(cpu):.2f} to {max(cpu):.2f})"
+    computes = [f"{one['ms_per_request']:.2f} ms" for one in (plain, own)]
+    share = f"{own['ms_per_request'] / plain['ms_per_request']:.3f}"
+    header = (
+        "| arm | req/s | ratio | CPU a request | the GPU computes, a request | | kernels | busy | waits for a launch |"
+    )
+    ratio = turns(run, "plain", load, "text")
+    assert table("engine.md", "#### P16384_h94_c64 in ten turns", header) == [
+        ["plain vLLM, cache on", rates["plain"], "", times["plain"], computes[0], "", *traced(plain)],
+        ["text only", rates["text"], ratio, times["text"] + more, computes[1], share, *traced(own)],
+    ]
+    chosen = [one["us_per_request"]["triton_poi_fused_3"] for one in (own, plain)]
+    assert f"{chosen[0] / chosen[1]:.2f}" == "1.66"
+    without = (own["ms_per_request"] - chosen[0] / 1000) / (plain["ms_per_request"] - chosen[1] / 1000)
+    assert f"{without:.3f}" == "0.989"
+    assert [sum(of(arm, "preemptions")) for arm in ("text", "plain")] == [0, 0]
 
 
 @pytest.mark.parametrize(
