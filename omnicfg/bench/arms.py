@@ -17,6 +17,7 @@ ROWS: Final = "rows=asked"
 _OWN: Final = {"stages": (ALONE, "the first stage alone"), "rows": (ROWS, "every request asks for its hidden states")}
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 _NEXT: Final = re.compile(r",(?=[\w.]+=)")
+_QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _FORM: Final = "`--arm off:stages.0.enable_prefix_caching=false`; `--arm on` changes nothing."
 
 
@@ -41,7 +42,7 @@ def parse_arms(words: Sequence[str]) -> tuple[Arm, ...]:
     arms: list[Arm] = []
     for word in words:
         name, colon, text = word.partition(":")
-        settings = [setting.strip() for setting in _NEXT.split(text)] if colon else []
+        settings = [setting.strip() for setting in _split(text)] if colon else []
         if _NAME.fullmatch(name) is None:
             raise UsageError(f"`{name}` is no name for an arm", f"Letters, digits, `_`, `-`. {_FORM}")
         if name in (arm.name for arm in arms):
@@ -57,6 +58,23 @@ def parse_arms(words: Sequence[str]) -> tuple[Arm, ...]:
         told = tuple(one for one in settings if one not in (ALONE, ROWS))
         arms.append(Arm(name, told, ALONE in settings, ROWS in settings))
     return tuple(arms)
+
+
+def _split(text: str) -> list[str]:
+    """The settings between commas; a comma in quotes or brackets is a value's own."""
+    parts: list[str] = []
+    for part in _NEXT.split(text):
+        if parts and not _is_whole(parts[-1]):
+            parts[-1] += f",{part}"
+        else:
+            parts.append(part)
+    return parts
+
+
+def _is_whole(setting: str) -> bool:
+    """Whether all quotes and brackets that it opens are closed."""
+    bare = _QUOTED.sub("", setting)
+    return '"' not in bare and all(bare.count(one) <= bare.count(other) for one, other in ("[]", "{}"))
 
 
 def shown(word: str) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
 from omnicfg.bench import published
-from omnicfg.bench.form import problem
+from omnicfg.bench.form import problem, read_json
 from omnicfg.bench.loads import Load
 from omnicfg.bench.report import KIND
 from omnicfg.bench.store import VERSION
@@ -73,12 +72,10 @@ def read_report(name: str, known: str = "") -> Report:
     try:
         with path.open("rb") as stream:
             content = stream.read(MAX_BYTES + 1)
-        document = json.loads(content) if len(content) <= MAX_BYTES else None
+        document = read_json(path, content) if len(content) <= MAX_BYTES else None
     except OSError as error:
         help = f"{known}A report is a report.json, or the folder that `omnicfg bench prefix-cache --out` wrote."
         raise UsageError(f"`{path}` cannot be read: {error.strerror}", help) from None
-    except (ValueError, RecursionError):
-        document = None
     if not isinstance(document, dict) or (document.get("kind"), document.get("version")) != (KIND, VERSION):
         raise UsageError(f"`{path}` is no report of `omnicfg bench prefix-cache`", "It writes one: DIR/report.json.")
     if problem := _wrong(document):
@@ -165,7 +162,8 @@ def _rate(report: Report, load: Mapping[str, Any]) -> float | None:
 
 def _hit(report: Report, load: Mapping[str, Any]) -> str:
     """The hit rate of the last arm that tells one: the others are on the way there, or have no cache."""
-    known = [load["arms"][arm]["hit_rate"] for arm in _others(report) if arm in load["arms"]]
+    arms = [report["baseline"], *_others(report)]
+    known = [load["arms"][arm]["hit_rate"] for arm in arms if arm in load["arms"]]
     return hits(next((one for one in reversed(known) if one), None))
 
 

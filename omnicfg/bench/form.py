@@ -7,8 +7,10 @@ does not name is left alone: a later release may write it.
 from __future__ import annotations
 
 import functools
+import json
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from jsonschema import Draft202012Validator, TypeChecker, ValidationError
@@ -16,7 +18,10 @@ from jsonschema.protocols import Validator
 from jsonschema.validators import extend
 
 from omnicfg.catalog.paths import load_json
+from omnicfg.errors import UsageError
 
+_DEEPEST: Final = 32
+_WHOLE: Final = "It was cut off or edited: bring the whole file, or measure again."
 _WORDS: Final[Mapping[str, str]] = {
     "object": "a mapping",
     "array": "a list",
@@ -28,14 +33,40 @@ _WORDS: Final[Mapping[str, str]] = {
 }
 
 
+def read_json(path: Path, content: bytes, help: str = _WHOLE) -> Any:
+    """What a file holds. Raises :class:`UsageError` with the place at which it is no JSON, and ``help``."""
+    try:
+        return json.loads(content)
+    except json.JSONDecodeError as error:
+        raise UsageError(f"`{path}:{error.lineno}:{error.colno}` is no JSON: {error.msg}", help) from None
+    except UnicodeDecodeError:
+        raise UsageError(f"`{path}` is no JSON: it is no text in UTF-8", help) from None
+    except ValueError as error:  # a number of too many digits
+        raise UsageError(f"`{path}` is no JSON: {error}", help) from None
+    except RecursionError:
+        raise UsageError(f"`{path}` is nested too deeply", help) from None
+
+
 def problem(document: Any, *route: str) -> str | None:
     """What is wrong with a report, or with the part of one that the schema has at ``route``: of all, the outermost."""
-    errors = (error for error in _validator(*route).iter_errors(document) if error.validator != "additionalProperties")
-    try:
-        outermost = min(errors, key=lambda error: (len(error.path), error.path), default=None)
-    except RecursionError:  # an error of the library shows the whole value
+    if not _is_flat(document):
         return "it is nested too deeply"
+    errors = (error for error in _validator(*route).iter_errors(document) if error.validator != "additionalProperties")
+    outermost = min(errors, key=lambda error: (len(error.path), error.path), default=None)
     return None if outermost is None else _told(outermost)
+
+
+def _is_flat(document: Any) -> bool:
+    """Whether nothing lies deeper than a document of ours has any use for, in what the schema does not name either."""
+    level = [document]
+    for _ in range(_DEEPEST):
+        level = [
+            inner
+            for one in level
+            if isinstance(one, dict | list)
+            for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+    return not level
 
 
 @functools.cache

@@ -20,7 +20,7 @@ from omnicfg.catalog.paths import profiles_dir
 from omnicfg.diagnostics import Diagnostic
 from omnicfg.errors import OmnicfgError, UsageError
 from omnicfg.near import did_you_mean
-from omnicfg.wording import is_number
+from omnicfg.wording import counted, is_number
 
 WARM: Final = "warm"
 """The load that warms a server up; it is never reported."""
@@ -207,21 +207,30 @@ def _load(row: Row) -> Load:
     return load
 
 
+def interval(mean: int, ratio: float, least: int) -> tuple[int, int]:
+    """Between which lengths are drawn; the upper end is exclusive, as numpy has it."""
+    return max(math.floor(mean * (1 - ratio)), least), max(math.ceil(mean * (1 + ratio)), least) + 1
+
+
 def _drawn_from(load: Load) -> tuple[object, ...]:
     """What the first tokens of a load's prompts come of (:mod:`omnicfg.bench.prompts`): equal ones begin alike.
 
     Several prefixes are the first that is drawn. The one prefix is drawn after a number for each prompt, tokens of its
-    own are counted from that number, and lengths that vary are drawn before it: two of each prompt, whatever they are.
+    own are counted from that number, and lengths are drawn before it: two of each prompt, where they vary at all.
     """
     if load.prefixes > 1:
         return load.seed, load.prefixes > 1
-    varying, shares = load.range_ratio > 0, load.shared_prefix_tokens > 0
-    return load.seed, load.prefixes > 1, shares, varying, load.prompts if shares or varying else None
+    shares = load.shared_prefix_tokens > 0
+    intervals = (interval(load.own_tokens_mean, load.range_ratio, 0), interval(load.output_tokens, load.range_ratio, 1))
+    varying = sum(end - first > 1 for first, end in intervals)
+    return load.seed, load.prefixes > 1, shares, load.prompts * (varying + shares)
 
 
 def _contradictions(row: Row, load: Load) -> Iterator[Diagnostic]:
     if load.prefixes > load.prompts:
-        yield row["prefixes"].error(f"{load.prefixes} prefixes for {load.prompts} prompts", "Each needs one prompt.")
+        yield row["prefixes"].error(
+            f"{load.prefixes} prefixes for {counted(load.prompts, 'prompt')}", "Each needs one prompt."
+        )
     elif load.prompts % load.prefixes:
         yield row["prefixes"].error(
             f"{load.prompts} prompts do not share out evenly among {load.prefixes} prefixes",

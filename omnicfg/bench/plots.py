@@ -8,10 +8,12 @@ from __future__ import annotations
 import io
 import math
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from omnicfg.bench.report import memory_of
+from omnicfg.report.terminal import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
 
 KINDS: Final = ("png", "svg")
 _CONCURRENCY: Final = re.compile(r"_c\d+$")
-_SETTINGS: Final = {"svg.hashsalt": "omnicfg", "font.size": 9}
+_SETTINGS: Final = {"svg.hashsalt": "omnicfg", "font.size": 9, "text.parse_math": False}
+_WIDE: Final = 24
+"""Characters for which a narrow picture has room in a line."""
 
 Report = Mapping[str, Any]
 
@@ -34,7 +38,10 @@ def draw(report: Report) -> dict[str, bytes]:
 
     mpl.use("agg")
     files: dict[str, bytes] = {}
-    with mpl.rc_context(_SETTINGS):
+    # Not as somebody's matplotlibrc says, which may ask for programs that are not there; and what it warns of, a sign
+    # that its font has not, can be seen.
+    usual = {name: value for name, value in mpl.rcParamsDefault.items() if not name.startswith("backend")}
+    with warnings.catch_warnings(action="ignore"), mpl.rc_context({**usual, **_SETTINGS}):
         for name, picture in _PICTURES.items():
             figure = Figure(figsize=(8, 4.5), layout="constrained")
             if picture(report, figure):
@@ -57,27 +64,42 @@ def _ratio(report: Report, figure: Figure) -> bool:
     others = [arm for arm in report["arms"] if any(_ratio_of(load, arm) for load in loads)]
     if not loads:
         return False
-    figure.set_size_inches(8, 1.4 + 0.28 * len(loads) * len(others))
+    longest = max(len(one_line(load["name"])) for load in loads)
+    figure.set_size_inches(8 + 0.07 * max(0, longest - _WIDE), 1.4 + 0.28 * len(loads) * len(others))
     axes = figure.add_subplot()
     height = 0.8 / len(others)
     bars = {arm: list(_bars(loads, others, arm, height)) for arm in others}
     for arm, told in bars.items():
         places, ratios = [place for place, _ in told], [ratio for _, ratio in told]
         changes = [ratio["median"] - 1 for ratio in ratios]
-        spread = [[one["median"] - one["low"] for one in ratios], [one["high"] - one["median"] for one in ratios]]
-        axes.barh(places, changes, height, label=arm, color=_color(report, arm))
-        axes.errorbar(changes, places, xerr=spread, fmt="none", ecolor="black", capsize=2)
+        axes.barh(places, changes, height, label=one_line(arm), color=_color(report, arm))
+        axes.errorbar(changes, places, xerr=_spread(ratios), fmt="none", ecolor="black", capsize=2)
         for place, ratio in told:
             axes.annotate(f"  {ratio['median'] - 1:+.1%}", (max(ratio["high"] - 1, 0), place), va="center", fontsize=7)
-    axes.set_yticks(range(len(loads)), [load["name"] for load in loads])
+    axes.set_yticks(range(len(loads)), [one_line(load["name"]) for load in loads])
     axes.invert_yaxis()
     axes.axvline(0, color="black", linewidth=0.8)
     axes.margins(x=0.15, y=0.01)
     axes.set_xscale("symlog", linthresh=0.1)
     _percent(axes)
     axes.set_xlabel(f"requests per second against {report['baseline']}, median and range over rounds")
-    figure.legend(loc="outside upper center", ncols=len(others))
+    _legend(figure, others)
     return True
+
+
+def _legend(figure: Figure, arms: Sequence[str]) -> None:
+    """Above all panels, where it hides nothing; in one line, if that has room for it."""
+    characters = sum(4 + len(one_line(arm)) for arm in arms)
+    columns = len(arms) if characters < 10 * figure.get_figwidth() else 1
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=columns)
+
+
+def _spread(ranges: Sequence[Mapping[str, float]]) -> list[list[float]]:
+    """How far ranges go below and above their medians."""
+    return [
+        [max(0.0, one["median"] - one["low"]) for one in ranges],
+        [max(0.0, one["high"] - one["median"]) for one in ranges],
+    ]
 
 
 def _bars(
@@ -98,7 +120,7 @@ def _color(report: Report, arm: str) -> str:
 def _percent(axes: Axes) -> None:
     from matplotlib.ticker import FuncFormatter, NullLocator
 
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:+.0%}"))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:+.3g}%"))
     axes.xaxis.set_minor_locator(NullLocator())
 
 
@@ -110,7 +132,7 @@ def _ratio_of(load: Mapping[str, Any], arm: str) -> Mapping[str, float] | None:
 def _concurrency(report: Report, figure: Figure) -> bool:
     """Throughput against concurrency, for shapes of load that were measured at several."""
     shapes: dict[str, list[Mapping[str, Any]]] = {}
-    for load in report["loads"]:
+    for load in filter(lambda load: load["arms"], report["loads"]):
         shapes.setdefault(_CONCURRENCY.sub("", load["name"]), []).append(load)
     several = {shape: loads for shape, loads in shapes.items() if len({load["concurrency"] for load in loads}) > 1}
     if not several:
@@ -125,16 +147,16 @@ def _concurrency(report: Report, figure: Figure) -> bool:
         for arm in measured:
             points = [(load["concurrency"], load["arms"][arm]) for load in rising if arm in load["arms"]]
             rates = [told["requests_per_second"] for _, told in points]
-            middle = [one["median"] for one in rates]
-            spread = [[r["median"] - r["low"] for r in rates], [r["high"] - r["median"] for r in rates]]
-            color = _color(report, arm)
-            axes.errorbar(
-                [place for place, _ in points], middle, yerr=spread, marker="o", capsize=2, label=arm, color=color
-            )
-        axes.set_title(shape)
-        axes.set_ylim(0, 1.08 * axes.dataLim.ymax)
-        axes.set_xticks(sorted({load["concurrency"] for load in loads}))
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(measured))
+            middle, places = [one["median"] for one in rates], [place for place, _ in points]
+            look: dict[str, Any] = {"marker": "o", "capsize": 2, "label": one_line(arm), "color": _color(report, arm)}
+            axes.errorbar(places, middle, yerr=_spread(rates), **look)
+        axes.set_title(one_line(shape))
+        rates = [told["requests_per_second"] for load in loads for told in load["arms"].values()]
+        axes.set_ylim(0, 1.08 * max(max(one["median"], one["high"]) for one in rates) or 1)
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(concurrencies := sorted({load["concurrency"] for load in loads}), map(str, concurrencies))
+        axes.minorticks_off()
+    _legend(figure, measured)
     figure.supxlabel("concurrent requests")
     figure.supylabel("requests per second")
     return True
@@ -154,7 +176,9 @@ def _memory(report: Report, figure: Figure) -> bool:
 
     for axes, (label, form, values) in zip(figure.subplots(1, len(known), squeeze=False)[0], known, strict=True):
         colors = [_color(report, arm) for arm in values]
-        bars = axes.bar(list(values), list(values.values()), width=0.6, color=colors)
+        bars = axes.bar(range(len(values)), list(values.values()), width=0.6, color=colors)
+        wide = sum(map(len, map(one_line, values))) > _WIDE
+        axes.set_xticks(range(len(values)), map(one_line, values), rotation=90 if wide else 0)
         axes.bar_label(bars, fmt=form)
         axes.set_title(label)
         axes.margins(y=0.15)
@@ -167,3 +191,5 @@ _PICTURES: Final[dict[str, Callable[[Report, Figure], bool]]] = {
     "concurrency": _concurrency,
     "memory": _memory,
 }
+FILES: Final = frozenset(f"{name}.{kind}" for name in _PICTURES for kind in KINDS)
+"""What all of them are called."""

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omnicfg.bench.loads import Load
+from omnicfg.bench.loads import Load, interval
 from omnicfg.engine.spec import text_config
 from omnicfg.errors import UsageError
 
@@ -95,8 +94,8 @@ def lengths_of(load: Load) -> Iterator[tuple[int, int]]:
 
 def _lengths(load: Load, source: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """How many tokens of its own each prompt has, and how many are answered."""
-    own = source.integers(*_bounds(load.own_tokens_mean, load.range_ratio, 0), size=load.prompts)
-    return own, source.integers(*_bounds(load.output_tokens, load.range_ratio, 1), size=load.prompts)
+    own = source.integers(*interval(load.own_tokens_mean, load.range_ratio, 0), size=load.prompts)
+    return own, source.integers(*interval(load.output_tokens, load.range_ratio, 1), size=load.prompts)
 
 
 def _random(load: Load, vocabulary: Vocabulary) -> list[Prompt]:
@@ -115,11 +114,6 @@ def _random(load: Load, vocabulary: Vocabulary) -> list[Prompt]:
         )
         for index, output in enumerate(outputs)
     ]
-
-
-def _bounds(mean: int, ratio: float, least: int) -> tuple[int, int]:
-    """The interval that numpy draws from: its upper end is exclusive."""
-    return max(math.floor(mean * (1 - ratio)), least), max(math.ceil(mean * (1 + ratio)), least) + 1
 
 
 def _repeated(load: Load, vocabulary: Vocabulary) -> list[Prompt]:

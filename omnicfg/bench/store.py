@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import os
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
-from omnicfg.bench.form import problem
+from omnicfg.bench.form import problem, read_json
 from omnicfg.errors import UsageError
 from omnicfg.files import make_directory, write_whole
 from omnicfg.report.json import dumps
@@ -270,10 +269,10 @@ def _wrong_parts(setup: Mapping[str, Any]) -> Iterator[str | None]:
 
 def _read(path: Path, what: str = "measurement", help: str = _AGAIN) -> dict[str, Any]:
     try:
-        document = json.loads(path.read_bytes())
+        document = read_json(path, path.read_bytes(), help)
     except PermissionError as error:
         raise UsageError(f"`{path}` cannot be read: {error.strerror}", _PERMISSIONS) from None
-    except (OSError, ValueError, RecursionError):
+    except OSError:
         raise UsageError(f"`{path}` cannot be read as a {what}", help) from None
     if not isinstance(document, dict):
         raise UsageError(f"`{path}` holds no {what}", help)

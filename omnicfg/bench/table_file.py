@@ -108,7 +108,8 @@ def _lines(path: Path, of: str, rows: int) -> list[str]:
         raise UsageError(f"`{path}` cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise UsageError(f"`{path}` is no text in UTF-8") from None
-    lines = text.splitlines()
+    # Not splitlines, which has more ends of lines than editors have.
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n").split("\n") if text else []
     if len(content) > most or len(lines) > rows:
         raise UsageError(f"`{path}` is too large for a table of {of}", f"At most {rows} lines, {most} bytes.")
     return lines

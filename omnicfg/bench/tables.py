@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from omnicfg.bench.report import RUNNING, memory_of
-from omnicfg.report.table import render_markdown, render_table
+from omnicfg.report.table import code, render_markdown, render_table
 from omnicfg.report.terminal import Style, printable
 from omnicfg.wording import counted
 
@@ -45,7 +45,20 @@ def _tables(report: Mapping[str, Any]) -> Iterator[tuple[str, list[list[str]]]]:
 
 
 def _rows(report: Mapping[str, Any], arm: str) -> list[list[str]]:
-    return [_row(load, report["baseline"], arm) for load in report["loads"] if arm in load["arms"]]
+    return [
+        _row(load, report["baseline"], arm, _rounds(report, load["name"], arm))
+        for load in report["loads"]
+        if arm in load["arms"]
+    ]
+
+
+def _rounds(report: Mapping[str, Any], load: str, arm: str) -> int:
+    """In how many rounds an arm was measured; beside the baseline, where there is a measurement of it."""
+    of = {name: set[int]() for name in (arm, report["baseline"])}
+    for one in report["measurements"]:
+        if one["load"] == load and one["arm"] in of:
+            of[one["arm"]].add(one["round"])
+    return len(of[arm] & of[report["baseline"]] or of[arm])
 
 
 def _title(report: Mapping[str, Any], arm: str) -> str:
@@ -66,7 +79,7 @@ def _headers(report: Mapping[str, Any], arm: str) -> list[str]:
     ]
 
 
-def _row(load: Mapping[str, Any], baseline: str, arm: str) -> list[str]:
+def _row(load: Mapping[str, Any], baseline: str, arm: str, rounds: int) -> list[str]:
     ours, base = load["arms"][arm], load["arms"].get(baseline)
     ratio = ours["ratio"]
     return [
@@ -76,18 +89,17 @@ def _row(load: Mapping[str, Any], baseline: str, arm: str) -> list[str]:
         change(ratio["median"]) if ratio else "" if arm == baseline else rate(ours["requests_per_second"]["median"]),
         f"{change(ratio['low'])} .. {change(ratio['high'])}" if ratio else "",
         *(_time(ours, name) for name in _TIMES),
-        ", ".join(_notes(ours, base)),
+        ", ".join(_notes(ours, base, rounds)),
     ]
 
 
-def _notes(ours: Mapping[str, Any], base: Mapping[str, Any] | None) -> Iterator[str]:
-    rounds = min(ours["rounds"], base["rounds"]) if base else ours["rounds"]
+def _notes(ours: Mapping[str, Any], base: Mapping[str, Any] | None, rounds: int) -> Iterator[str]:
     yield counted(rounds, "round")
     if ours["real_time_factor"] is not None:
         yield f"real-time factor {ours['real_time_factor']:.3f}"
     errors = ours["errors"] + (base["errors"] if base and base is not ours else 0)
     if errors:
-        yield f"{errors} errors"
+        yield counted(errors, "error")
 
 
 def _time(ours: Mapping[str, Any], name: str) -> str:
@@ -125,13 +137,11 @@ def _memory(report: Mapping[str, Any]) -> Iterator[list[str]]:
 
 
 def _about(report: Mapping[str, Any]) -> str:
-    lines = [
-        f"- made {report['made']} with `{report['command']}`",
-    ]
+    lines = [f"- made {report['made']} with {code(report['command'])}"]
     known = ", ".join(f"{name} {report[name]}" for name in ("model", "pipeline", "platform", "engine", "driver"))
     lines.append(f"- {known}")
     for name, arm in report["arms"].items():
-        settings = ", ".join(f"`{setting}`" for setting in arm["settings"]) or "the profile as it is"
+        settings = ", ".join(map(code, arm["settings"])) or "the profile as it is"
         asked = "; every request asks for its hidden states" if arm["rows"] else ""
         lines.append(f"- arm {name}: {settings}{'; the first stage alone' if arm['alone'] else ''}{asked}")
     for machine in report["machines"]:

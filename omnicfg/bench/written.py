@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from omnicfg.bench import tables
-from omnicfg.bench.plots import draw
-from omnicfg.files import make_directory, write_whole
+from omnicfg.bench.plots import FILES, draw
+from omnicfg.files import check_writable, make_directory, write_whole
 from omnicfg.report.json import dumps
 from omnicfg.streams import note
 
@@ -18,24 +18,33 @@ _PLOTS: Final = "plots"
 
 def write(folder: Path, report: Mapping[str, Any]) -> None:
     """``report.json``, ``plots/`` where matplotlib is there to draw them, and ``report.md`` that shows them."""
-    pictures = _pictures(report)
-    make_directory(folder / _PLOTS if pictures else folder)
-    write_whole(folder / "report.json", dumps(report))
-    for name, content in pictures.items():
-        write_whole(folder / _PLOTS / name, content)
+    drawn = _pictures(report)
+    pictures = drawn or {}
     shown = [f"{_PLOTS}/{name}" for name in pictures if name.endswith(".svg")]
-    write_whole(folder / "report.md", tables.markdown(report, shown))
+    contents: dict[Path, str | bytes] = {
+        folder / "report.json": dumps(report),
+        **{folder / _PLOTS / name: content for name, content in pictures.items()},
+        folder / "report.md": tables.markdown(report, shown),
+    }
+    make_directory(folder / _PLOTS if pictures else folder)
+    for path in contents:
+        check_writable(path)
+    for path, content in contents.items():
+        write_whole(path, content)
+    if drawn is not None:
+        for name in FILES - drawn.keys():  # of a report that was here before
+            (folder / _PLOTS / name).unlink(missing_ok=True)
 
 
-def _pictures(report: Mapping[str, Any]) -> Mapping[str, bytes]:
-    """The pictures; none where matplotlib is not there, or not able to, which is told."""
+def _pictures(report: Mapping[str, Any]) -> Mapping[str, bytes] | None:
+    """The pictures; ``None`` where matplotlib is not there, or not able to, which is told."""
     try:
         return draw(report)
     except ModuleNotFoundError as error:
         note(f"omnicfg bench: no plots without `{error.name}`: `pip install 'omnicfg[bench]'`")
     except ImportError as error:
         note(f"omnicfg bench: no plots, as matplotlib does not start: {error}")
-    return {}
+    return None
 
 
 def show(report: Mapping[str, Any], format: str) -> None:

@@ -141,8 +141,15 @@ def write_trace(loads: Sequence[Load], rate: float | None, write: Callable[[str]
     """Write a trace of loads whose requests come side by side."""
     if rate is not None and not 0 < rate <= 1e6:
         raise UsageError(f"`--rate {rate:g}` is no rate at which requests could come", "`--rate 8` is eight a second.")
+    from omnicfg.bench.loads import MAX_TOKENS
     from omnicfg.bench.simulation.trace import MAX_ROWS, MAX_SECONDS, calls_of, lines
 
+    for load in loads:
+        if load.longest > MAX_TOKENS:
+            raise UsageError(
+                f"a request of load `{load.name}` may have {load.longest:,} tokens",
+                f"In a trace it has {MAX_TOKENS:,} at most, its answer among them.",
+            )
     requests = sum(load.prompts for load in loads)
     if requests >= MAX_ROWS:
         raise UsageError(f"a trace has room for {MAX_ROWS - 1:,} requests, and these loads have {requests:,}", _FEWER)

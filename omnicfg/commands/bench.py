@@ -304,6 +304,8 @@ def _report(names: list[str], out: Path | None, format: str) -> int:
         report, place = read_report(name), out
     else:
         report, place = _made_anew(Store.of(folder)), out or folder
+    if out is not None and Store.is_in(out) and out.resolve() != folder.resolve():
+        raise UsageError(f"`{out}` holds the report of its own measurements", "Name another folder with `--out`.")
     if place is not None:
         write(place, report)
     show(report, format)
@@ -320,7 +322,15 @@ def _made_anew(store: Store) -> Mapping[str, Any]:
             f"`{store.folder}` holds no measurement yet",
             "`omnicfg bench prefix-cache` with the same `--out` goes on there.",
         )
-    return report_of(store.setup, measured)
+    setup = store.setup
+    for one in measured:
+        for part in ("arm", "load"):
+            if one[part] not in setup[f"{part}s"]:
+                raise UsageError(
+                    f"`{store.folder}` has a measurement of {part} `{one[part]}`, of which its setup.json says nothing",
+                    "Delete that measurement, or bring the setup.json that it was made with.",
+                )
+    return report_of(setup, measured)
 
 
 def _trace(

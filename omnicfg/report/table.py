@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Final, NamedTuple
@@ -103,8 +104,16 @@ def _styled(cell: Cell, text: str, style: Style) -> str:
 
 def render_markdown(rows: Iterable[Row], headers: Sequence[str]) -> str:
     """A table in GitHub's Markdown."""
-    lines = [headers, ["---"] * len(headers), *([_markdown(cell) for cell in row] for row in rows)]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+    head, *body = ([_markdown(cell) for cell in row] for row in (headers, *rows))
+    return "".join("| " + " | ".join(line) + " |\n" for line in (head, ["---"] * len(headers), *body))
+
+
+def code(text: str) -> str:
+    """A text on one line as it is, in GitHub's Markdown: between more backticks than it has in a row itself."""
+    told = one_line(text)
+    fence = "`" * (1 + max(map(len, re.findall("`+", told)), default=0))
+    blank = " " if "`" in told else ""
+    return f"{fence}{blank}{told}{blank}{fence}"
 
 
 def _markdown(cell: str | Cell) -> str:

@@ -23,7 +23,9 @@ def test_arms_are_names_with_settings() -> None:
     )
 
 
-@pytest.mark.parametrize("value", ['"0,1"', '{"a": 1, "b": 2}', "[1,2]"])
+@pytest.mark.parametrize(
+    "value", ['"0,1"', '{"a": 1, "b": 2}', "[1,2]", '{"x": "b,c=d"}', "[1,b=2]", '"a\\",b=1"', "{a: {b: 1},c=2}"]
+)
 def test_commas_inside_a_value_stay_there(value: str) -> None:
     assert parse_arms([f"a:stages.0.x={value},stages.0.y=1"])[0].settings == (f"stages.0.x={value}", "stages.0.y=1")
 
@@ -54,6 +56,7 @@ def test_what_is_no_arm(words: list[str], message: str) -> None:
         ("stages.0.env={HF_TOKEN: sesame, A: b}", "stages.0.env={HF_TOKEN: ***, A: b}"),
         ("--url=http://me:sesame@host:1/v1", "--url=http://***@host:1/v1"),
         ("off:stages.0.x=[1,2],y=3", "off:stages.0.x=[1,2],y=3"),
+        ('off:x="never closed,hf_token=sesame', 'off:x="never closed,hf_token=***'),
     ],
 )
 def test_what_is_shown_of_a_word_has_no_key_and_no_password(word: str, expected: str) -> None:

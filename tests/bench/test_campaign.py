@@ -276,7 +276,7 @@ def test_what_may_not_be_read_is_told_so(tmp_path: Path, name: str, monkeypatch:
 def test_a_measurement_that_is_broken_is_told(tmp_path: Path) -> None:
     made = campaign(tmp_path / "out", subject("off"))
     (tmp_path / "out/measurements/1-off-COLD.json").write_text("{")
-    with pytest.raises(UsageError, match="cannot be read as a measurement"):
+    with pytest.raises(UsageError, match=r"1-off-COLD\.json:1:2` is no JSON"):
         made.run()
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from omnicfg.bench.form import problem
+from omnicfg.bench.form import problem, read_json
+from omnicfg.errors import UsageError
 from omnicfg.export.bench_schema import bench_schema
 from tests.bench.test_report import REPORT
 
@@ -112,11 +114,29 @@ def test_of_several_arms_the_same_one_is_told_every_time() -> None:
 
 
 def test_what_is_nested_too_deeply_to_be_shown_is_told() -> None:
+    """Also in what the schema does not name, which is written again with the rest."""
     deep: Any = []
     for _ in range(100_000):
         deep = [deep]
-    assert problem(changed("later", deep)) is None
-    assert problem(changed("profile", deep)) == "it is nested too deeply"
+    for place in ("later", "profile"):
+        assert problem(changed(place, deep)) == "it is nested too deeply"
+    assert problem(changed("later", [[[[{"of": ["a later", "release"]}]]]])) is None
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b'{"kind":\n "prefix-cache",\n "loads": [}', r"report.json:3:12` is no JSON: Expecting value"),
+        (b"", r"report.json:1:1` is no JSON: Expecting value"),
+        (b"\xff\xfe{", "report.json` is no JSON: it is no text in UTF-8"),
+        (b"1" * 5000, "report.json` is no JSON: Exceeds the limit"),
+        (b"[" * 100_000, "report.json` is nested too deeply"),
+    ],
+    ids=["cut off", "empty", "binary", "digits", "deep"],
+)
+def test_what_is_no_json_is_told_with_its_place(content: bytes, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        read_json(Path("report.json"), content)
 
 
 def test_there_are_words_for_all_that_the_schema_asks() -> None:

@@ -124,6 +124,14 @@ def test_a_column_that_is_misspelt_missing_or_there_twice(tmp_path: Path) -> Non
     ]
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_lines_are_those_of_an_editor(tmp_path: Path, end: str) -> None:
+    """Python's own have more ends: a form feed, say."""
+    path = tmp_path / "loads.csv"
+    path.write_bytes(end.join([HEADER, "#\f\u2028", "A,1,1,1,1,x,1"]).encode())
+    assert [place[:2] for place in problems(path)] == [(3, 11)]
+
+
 def test_columns_without_a_name_are_told_as_that(tmp_path: Path) -> None:
     """Spreadsheets write them behind the last one that is used."""
     end = len(HEADER)
@@ -146,6 +154,9 @@ def test_columns_without_a_name_are_told_as_that(tmp_path: Path) -> None:
         ("0,300,5,1,8,7,1,0.5", "0,300,5,1,16,7,1,0.5", False),
         ("0,300,5,1,8,7,1,0.5", "0,600,9,1,8,7,1,0.3", True),
         ("64,300,5,1,8,7,1,0.5", "64,600,5,1,8,7,1,0.5", True),
+        ("64,300,5,1,24,7,1,0", "64,300,5,1,8,7,1,0.5", True),
+        ("0,300,5,1,24,7,1,0", "0,300,5,1,8,7,1,0.5", False),
+        ("0,300,5,1,8,7,1,0", "0,300,5,1,9,7,1,1e-17", True),
         ("64,300,5,1,8,7,2,0", "96,30,9,4,8,7,4,0", True),
         ("64,300,5,1,8,7,2,0", "64,300,5,1,8,7,1,0", False),
     ],

@@ -201,6 +201,43 @@ def test_an_arm_has_its_colour_in_every_picture_and_every_point_has_room() -> No
     assert axes.get_ylim() == (0, pytest.approx(1.08 * 120.0))
 
 
+@pytest.mark.parametrize("name", [r"$\foo$", "a$x^2$", "\ud800x", "\u624b", "_on", "", "n" * 64])
+def test_whatever_names_an_edited_report_has_there_are_pictures(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    load = LOADS[1].name
+    setup = {**SETUP, "arms": {"off": SETUP["arms"]["off"], name: SETUP["arms"]["on"]}}
+    report = report_of(setup, [measurement(1, "off", load, 8.0), measurement(1, name, load, 9.0)])
+    report["loads"][0]["name"] = name
+    report["loads"][0]["arms"][name]["ratio"]["low"] = 5.0
+    write(tmp_path, report)
+    assert {path.name for path in (tmp_path / "plots").iterdir()} >= {"ratio.png", "memory.svg"}
+    assert capsys.readouterr().err == ""
+
+
+def test_a_shape_whose_requests_all_failed_is_drawn_at_none_a_second(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    report = report_of(SETUP, [measurement(1, "off", load.name, 8.0, requests_per_second=0.0) for load in LOADS])
+    assert plots._concurrency(report, figure)
+    assert figure.axes[0].get_ylim() == (0, 1)
+    assert not recwarn.list
+
+
+def test_concurrencies_stand_apart_and_long_names_below_each_other() -> None:
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    arms = {f"an-arm-with-a-name-of-its-own-{number}": SETUP["arms"]["on"] for number in range(3)}
+    loads = {f"P_c{1 << power}": {**LOADS[0].to_dict(), "concurrency": 1 << power} for power in range(9)}
+    measured = [measurement(1, arm, load, 8.0) for arm in arms for load in loads]
+    assert plots._concurrency(report_of({**SETUP, "arms": arms, "loads": loads}, measured), figure)
+    [axes], [legend] = figure.axes, figure.legends
+    assert axes.get_xscale() == "log"
+    assert [text.get_text() for text in axes.get_xticklabels()] == [str(1 << power) for power in range(9)]
+    assert legend._ncols == 1
+
+
 def test_memory_that_is_not_known_is_not_drawn_as_none() -> None:
     figures = pytest.importorskip("matplotlib.figure")
     for tokens, titles in ((1600, ["KV cache (tokens)"]), (None, [])):
@@ -234,6 +271,23 @@ def test_a_matplotlib_that_does_not_start_is_told(
     assert {path.name for path in tmp_path.iterdir()} == {"report.json", "report.md"}
 
 
+def test_names_and_commands_cannot_break_a_page() -> None:
+    arms = {"off": SETUP["arms"]["off"], "a|b": SETUP["arms"]["on"]}
+    report = report_of({**SETUP, "arms": arms, "command": "a `b`\n# c"}, [measurement(1, "a|b", LOADS[0].name, 8.0)])
+    lines = tables.markdown(report).splitlines()
+    assert any(line.endswith("with `` a `b`\\n# c ``") for line in lines)
+    [header] = [line for line in lines if line.startswith("| bench")]
+    assert "| a\\|b |" in header
+
+
+def test_a_row_says_of_how_many_rounds_its_ratio_is() -> None:
+    load = LOADS[0].name
+    rounds = (("off", 2), ("off", 3), ("on", 1), ("on", 3))
+    report = report_of(SETUP, [measurement(number, arm, load, 8.0) for arm, number in rounds])
+    [row] = [line for line in tables.text(report, Style(False), None).splitlines() if line.startswith(load)]
+    assert row.endswith("1 round")
+
+
 def test_what_a_terminal_would_act_on_is_shown_in_markdown() -> None:
     report = {**REPORT, "command": "omnicfg \x1b[31mbench"}
     assert "`omnicfg \\x1b[31mbench`" in tables.markdown(report)
@@ -264,6 +318,25 @@ def test_pictures_and_files(tmp_path: Path) -> None:
     first = (tmp_path / "plots/ratio.svg").read_bytes()
     write(tmp_path, REPORT)
     assert (tmp_path / "plots/ratio.svg").read_bytes() == first
+
+
+def test_pictures_of_a_report_that_was_there_before_go(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    (tmp_path / "plots").mkdir()
+    for name in ("ratio.png", "concurrency.svg", "mine.png"):
+        (tmp_path / "plots" / name).write_text("old")
+    write(tmp_path, report_of(SETUP, MEASURED[:1]))
+    names = {path.name for path in (tmp_path / "plots").iterdir()}
+    assert names == {"memory.png", "memory.svg", "mine.png"}
+
+
+@pytest.mark.parametrize("place", ["report.json", "report.md", "plots/memory.png"])
+def test_where_one_file_has_no_place_none_is_written(tmp_path: Path, place: str) -> None:
+    pytest.importorskip("matplotlib")
+    (tmp_path / place).mkdir(parents=True)
+    with pytest.raises(UsageError, match=f"{place}` is a directory"):
+        write(tmp_path, REPORT)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 def test_an_arm_without_a_measurement_is_not_in_the_pictures_nor_told_of(tmp_path: Path) -> None:
@@ -315,13 +388,14 @@ def test_a_report_beside_what_was_published_for_its_model(tmp_path: Path) -> Non
         "B stack": "-1.4% (-2.6% .. +0.0%)",
     }
     assert second[-3:] == ["", "-1.5%", "+0.2% (-0.1% .. +0.8%)"]
+    assert second[1] == "1.0%", "also where the baseline alone is measured"
     assert comparison.alone(left, right)[0] == []
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "is no report"),
+        ("{", "report.json:1:2` is no JSON"),
         ("[]", "is no report"),
         ('{"kind": "prefix-cache", "version": 9}', "is no report"),
         ('{"kind": "prefix-cache", "version": 1}', "is not what `omnicfg bench` writes: it has no made,"),
@@ -431,6 +505,27 @@ def test_a_report_goes_where_it_is_wanted_with_its_pictures(tmp_path: Path) -> N
     shown = re.findall(r"!\[(\w+)\]\((.+)\)", page)
     assert [name for name, _ in shown] == ["ratio", "concurrency", "memory"]
     assert all((tmp_path / "docs/h200" / path).is_file() for _, path in shown)
+
+
+def test_no_report_takes_the_place_of_one_whose_measurements_are_there(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        store = Store.joined(tmp_path / name, SETUP)
+        store.keep(MEASURED[0])
+    for name in ("one", str(Path("other") / ".." / "one")):
+        assert run(["bench", "report", str(tmp_path / "one"), "--out", str(tmp_path / name)]) == 0
+    with pytest.raises(UsageError, match="other` holds the report of its own measurements"):
+        run(["bench", "report", str(tmp_path / "one"), "--out", str(tmp_path / "other")])
+    assert not (tmp_path / "other/report.json").exists()
+
+
+@pytest.mark.parametrize(("part", "name"), [("arm", "zz"), ("load", "OTHER")])
+def test_a_measurement_of_which_the_setup_says_nothing_is_told(tmp_path: Path, part: str, name: str) -> None:
+    store = Store.joined(tmp_path / "out", SETUP)
+    store.keep(MEASURED[0])
+    store.keep({**MEASURED[0], part: name})
+    with pytest.raises(UsageError, match=f"a measurement of {part} `{name}`"):
+        run(["bench", "report", str(tmp_path / "out")])
+    assert not (tmp_path / "out/report.json").exists()
 
 
 def test_a_report_without_its_measurements_is_shown_or_goes_where_it_is_wanted(

@@ -10,7 +10,7 @@ from omnicfg.bench.simulation.study import Run, Study, settings
 from omnicfg.bench.tables import change, rate
 from omnicfg.report.table import Cell, Row, render_markdown, render_table
 from omnicfg.report.terminal import Style, one_line, printable
-from omnicfg.wording import plural
+from omnicfg.wording import counted, plural
 
 VERSION: Final = 1
 KIND: Final = "simulation"
@@ -114,7 +114,7 @@ def _notes(study: Study, run: Run) -> Iterator[str]:
     if run == study.chosen:
         yield "chosen"
     if run.outcome["preemptions"]:
-        yield f"{run.outcome['preemptions']} preemptions"
+        yield counted(run.outcome["preemptions"], "preemption")
 
 
 def _verdict(study: Study) -> str:

@@ -30,7 +30,8 @@ MAX_SECONDS: Final = 10_000_000
 _DIGITS: Final = len(str(MAX_TOKENS))
 COLUMNS: Final = ("arrival_s", "prompt", "output_tokens")
 _ANSWER: Final = "answer"
-_PART: Final = re.compile(r"(?:([A-Za-z0-9][\w./-]{0,63}):)?([0-9]{1,8})", re.ASCII)
+# The name of a load, which has up to 64 characters, and the number of one of its prefixes.
+_PART: Final = re.compile(r"(?:([A-Za-z0-9][\w./-]{0,79}):)?([0-9]{1,8})", re.ASCII)
 _FORM: Final = "Parts with blanks between them: `handbook:3000 120` is 3,000 shared tokens and 120 of its own."
 
 

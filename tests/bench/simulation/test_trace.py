@@ -10,6 +10,7 @@ import pytest
 from omnicfg.bench.loads import Load
 from omnicfg.bench.prompts import Vocabulary, lengths_of, prompts_of
 from omnicfg.bench.simulation.trace import Call, Part, calls_of, lines, read_trace, shipped
+from omnicfg.commands._simulating import write_trace
 from omnicfg.errors import OmnicfgError, ServeError, UsageError
 
 pytest.importorskip("numpy")
@@ -134,8 +135,15 @@ def test_requests_come_at_a_rate() -> None:
 
 
 def test_a_trace_that_is_written_reads_the_same(tmp_path: Path) -> None:
-    calls = (*calls_of(LOAD), Call(1.0, (Part(3, "x"), Part(2)), 5, "turn"))
+    longest = replace(LOAD, name="a" * 64, prompts=600, prefixes=200)
+    calls = (*calls_of(LOAD), *calls_of(longest), Call(1.0, (Part(3, "x"), Part(2)), 5, "turn"))
     assert read_trace(written(tmp_path, "\n".join(lines(calls)))) == calls
+
+
+def test_a_load_whose_requests_have_no_room_in_a_trace_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UsageError, match=r"a request of load `MP` may have 10,000,020 tokens"):
+        write_trace([LOAD, replace(LOAD, shared_prefix_tokens=10_000_000)], None, print)
+    assert capsys.readouterr().out == ""
 
 
 def test_shipped_traces_are_whole() -> None:
