@@ -23,6 +23,9 @@ from omnicfg.near import did_you_mean
 ONE: Final = "round-robin"
 """With a single replica, every routing is the same."""
 _ANY: Final = Speed((1.0,) * len(WORK))
+_SLOWEST: Final = 1e-6
+_FASTEST: Final = 1e6
+"""Requests a second, beyond which nothing was measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +131,11 @@ def _loads(report: Mapping[str, Any], arm: str) -> Iterator[Measured]:
         ):
             raise ValueError(f"load {load.name}")
         rate = float(measured["requests_per_second"]["median"])
-        if rate > 0:
-            yield Measured(load, rate, None if hit is None else float(hit["median"]))
+        if rate == 0:
+            continue
+        if not _SLOWEST <= rate <= _FASTEST:
+            raise ValueError(f"load {load.name}")
+        yield Measured(load, rate, None if hit is None else float(hit["median"]))
 
 
 def _limits(report: Mapping[str, Any], arm: str) -> Limits:

@@ -98,6 +98,14 @@ def test_a_load_of_nothing_is_none(field: str) -> None:
         figures(told, "on")
 
 
+@pytest.mark.parametrize("rate", [5e-324, 1e-300, 1e17])
+def test_a_rate_at_which_nothing_is_measured_is_no_rate(rate: float) -> None:
+    told = report()
+    told["loads"][0]["arms"]["on"]["requests_per_second"]["median"] = rate
+    with pytest.raises(UsageError, match="is not what `omnicfg bench` writes"):
+        figures(told, "on")
+
+
 def test_an_arm_that_is_not_there() -> None:
     with pytest.raises(UsageError, match="no arm `onn`") as caught:
         figures(report(), "onn")
