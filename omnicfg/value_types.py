@@ -18,6 +18,7 @@ _SIMPLE: Final = {
     "tuple": "list",
     "set": "list",
     "Any": "any",
+    "RequestOutputKind": "int",  # an enum, of which topologies have the number
 }
 _NAMES: Final = {
     "bool": "true or false",

@@ -35,6 +35,7 @@ def test_what_a_list_may_hold() -> None:
         ("Literal['a'] | None", {"str", "none"}, ("a",), "one of a"),
         ("Any", {"any"}, (), "null"),
         ("None", {"none"}, (), "null"),
+        ("RequestOutputKind", {"int"}, (), "a whole number"),
     ],
 )
 def test_annotations(annotation: str, kinds: set[str], choices: tuple[str, ...], words: str) -> None:

@@ -150,7 +150,7 @@ class _Effect:
         if node is None or not node.mark.file.endswith((".yaml", ".yml")):
             return None
         old = plain(node)
-        return None if same(old, value) else f"{inline(old)} of stage {route[1]}"
+        return None if same(old, value) else f"{inline(redacted(route[2:], old))} of stage {route[1]}"
 
     # ----------------------------------------------------------------------------------------- overrides of one stage
     def _of_stage(self, text: str, settings: Mapping[str, Any], given: Given) -> None:

@@ -208,10 +208,11 @@ def _grown(value: object, leaf: Scalar, depth: int) -> Node:
 
 
 def _guarded(value: object, expression: str) -> object:
-    """Text out of an environment variable whose name is that of a credential is never shown, wherever it stands."""
+    """Text out of a variable or a key whose name is that of a credential is never shown, wherever it stands."""
     from omnicfg.secrets import Secret, looks_secret
 
-    names = re.findall(_ENVIRONMENT, expression)
+    named = " ".join(re.findall(r"\$\{([^{}]*)\}", expression))
+    names = [*re.findall(_ENVIRONMENT, expression), *re.findall(r"[\w-]+", named)]
     return Secret(value) if isinstance(value, str) and any(map(looks_secret, names)) else value
 
 

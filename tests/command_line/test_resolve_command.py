@@ -216,6 +216,23 @@ def test_credentials_within_json_are_not_printed(run: Run, serve: str, flags: st
     assert "hunter2" not in run("migrate", "--command", f"{serve} {flags}").err
 
 
+@pytest.mark.parametrize(
+    ("setting", "flags"),
+    [
+        ("hf_token: hunter2", "--hf-token x"),
+        ("model_loader_extra_config: {aws_secret: hunter2}", """--model-loader-extra-config '{"k": "v"}'"""),
+    ],
+)
+def test_a_credential_that_a_flag_replaces_is_not_printed(
+    run: Run, profile_file: WriteProfile, setting: str, flags: str
+) -> None:
+    profile = profile_file(f"pipeline: qwen3_tts\nstages:\n  - {{stage_id: 0, {setting}}}\n")
+    for command in ("resolve", "migrate"):
+        told = run(command, "--command", f"vllm serve m --omni --deploy-config {profile} {flags}").err
+        assert "is set on stages 0, 1, over " in told
+        assert "hunter2" not in told
+
+
 def test_without_a_deploy_config_the_models_own_profile_is_meant(run: Run) -> None:
     result = run("resolve", "--command", "vllm serve Qwen/Qwen3-TTS-12Hz --omni", "--format", "json")
     assert result.data["profile"] == "qwen3_tts.yaml"

@@ -162,3 +162,14 @@ def test_a_credential_of_the_environment_is_never_shown(expression: str, monkeyp
     value = plain(interpolate(tree_of(f"a: '{expression}'\n")))["a"]
     assert "hunter2" in value  # the engine gets it
     assert redacted("a", value) == "***"
+
+
+@pytest.mark.parametrize("expression", ["${hf_token}", "x-${b.api_key}"])
+def test_a_credential_that_is_referred_to_is_never_shown(expression: str) -> None:
+    tree = tree_of(
+        f"hf_token: hunter2\nb: {{api_key: hunter2, eos_token_id: 3}}\na: '{expression}'\nc: ${{b.eos_token_id}}\n"
+    )
+    values = plain(interpolate(tree))
+    assert "hunter2" in values["a"]
+    assert redacted("a", values["a"]) == "***"
+    assert redacted("c", values["c"]) == 3
