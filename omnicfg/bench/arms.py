@@ -78,5 +78,8 @@ def _is_whole(setting: str) -> bool:
 
 
 def shown(word: str) -> str:
-    """A word of a command, an arm's settings among them, without keys and passwords."""
+    """A word of a command, an arm's settings among them, without keys and passwords.
+
+    Cut wherever a setting could begin: behind a quote that is never closed, a key would be shown.
+    """
     return ",".join(redacted_setting(setting) for setting in _NEXT.split(word))

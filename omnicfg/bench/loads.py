@@ -7,6 +7,7 @@ file per model, and ``quick.csv`` for a machine without a GPU).
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -173,11 +174,12 @@ def _sizes(longest: int) -> Iterator[Load]:
     prefix = min(_SIZES_PREFIX, longest // 4)
     ratio = _SIZES_RATIO if prefix else 0.0
     most = min(longest, _SIZES_MOST) - prefix - math.ceil(1 + ratio)
-    mean, seed = max(1, math.floor(most / (1 + ratio))), _SIZES_SEED
-    yield Load(WARM, prefix, mean, 1, ratio, 1, ANSWERS[0], 1, _SIZES, seed)
-    while (mean := mean // 2) > _SIZES_LEAST:
-        seed += 1
+    mean = max(1, math.floor(most / (1 + ratio)))
+    for seed in itertools.count(_SIZES_SEED):
         yield Load(WARM, prefix, mean, 1, ratio, 1, ANSWERS[0], 1, _SIZES, seed)
+        mean //= 2
+        if mean <= _SIZES_LEAST:
+            return
 
 
 def drawn_anew(load: Load, round_: int) -> Load:

@@ -118,9 +118,9 @@ def _color(report: Report, arm: str) -> str:
 
 
 def _percent(axes: Axes) -> None:
-    from matplotlib.ticker import FuncFormatter, NullLocator
+    from matplotlib.ticker import NullLocator
 
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:+.3g}%"))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:+.3g}%")
     axes.xaxis.set_minor_locator(NullLocator())
 
 
@@ -172,8 +172,6 @@ def _memory(report: Report, figure: Figure) -> bool:
     known = [panel for panel in panels if panel[2]]
     if not known:
         return False
-    from matplotlib.ticker import FuncFormatter
-
     for axes, (label, form, values) in zip(figure.subplots(1, len(known), squeeze=False)[0], known, strict=True):
         colors = [_color(report, arm) for arm in values]
         bars = axes.bar(range(len(values)), list(values.values()), width=0.6, color=colors)
@@ -182,7 +180,7 @@ def _memory(report: Report, figure: Figure) -> bool:
         axes.bar_label(bars, fmt=form)
         axes.set_title(label)
         axes.margins(y=0.15)
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+        axes.yaxis.set_major_formatter("{x:,.10g}")
     return True
 
 

@@ -7,8 +7,8 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from omnicfg.bench.report import RUNNING, memory_of
-from omnicfg.report.table import code, render_markdown, render_table
-from omnicfg.report.terminal import Style, printable
+from omnicfg.report.table import code_span, render_markdown, render_table
+from omnicfg.report.terminal import Style, one_line, printable
 from omnicfg.wording import counted
 
 _TIMES: Final = ("ttft", "tpot", "ttfp")
@@ -137,11 +137,11 @@ def _memory(report: Mapping[str, Any]) -> Iterator[list[str]]:
 
 
 def _about(report: Mapping[str, Any]) -> str:
-    lines = [f"- made {report['made']} with {code(report['command'])}"]
+    lines = [f"- made {report['made']} with {code_span(one_line(report['command']))}"]
     known = ", ".join(f"{name} {report[name]}" for name in ("model", "pipeline", "platform", "engine", "driver"))
     lines.append(f"- {known}")
     for name, arm in report["arms"].items():
-        settings = ", ".join(map(code, arm["settings"])) or "the profile as it is"
+        settings = ", ".join(code_span(one_line(setting)) for setting in arm["settings"]) or "the profile as it is"
         asked = "; every request asks for its hidden states" if arm["rows"] else ""
         lines.append(f"- arm {name}: {settings}{'; the first stage alone' if arm['alone'] else ''}{asked}")
     for machine in report["machines"]:

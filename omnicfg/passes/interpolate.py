@@ -211,8 +211,8 @@ def _guarded(value: object, expression: str) -> object:
     """Text out of a variable or a key whose name is that of a credential is never shown, wherever it stands."""
     from omnicfg.secrets import Secret, looks_secret
 
-    named = " ".join(re.findall(r"\$\{([^{}]*)\}", expression))
-    names = [*re.findall(_ENVIRONMENT, expression), *re.findall(r"[\w-]+", named)]
+    keys = [key for found in re.finditer(_REFERENCE, expression) for key in re.findall(r"[\w-]+", found["path"])]
+    names = [*re.findall(_ENVIRONMENT, expression), *keys]
     return Secret(value) if isinstance(value, str) and any(map(looks_secret, names)) else value
 
 

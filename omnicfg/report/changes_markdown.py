@@ -14,6 +14,7 @@ from omnicfg.diagnostics import Diagnostic
 from omnicfg.differences.comparison import Comparison, Grouped, Refused
 from omnicfg.differences.gitdiff import GitDiff, ProfileDiff
 from omnicfg.report.changes import differing
+from omnicfg.report.table import code_span
 from omnicfg.report.terminal import printable
 from omnicfg.report.yaml import inline
 from omnicfg.tree import Mark
@@ -208,9 +209,7 @@ def code(text: str) -> str:
     shown = re.sub(r"\s+", " ", printable(_ends(text)))
     if len(shown) > _LONGEST_VALUE:
         shown = f"{shown[: _LONGEST_VALUE // 2]} … {shown[-_LONGEST_VALUE // 2 :]}"
-    fence = "`" * (max((len(ticks) for ticks in re.findall(r"`+", shown)), default=0) + 1)
-    pad = " " if "`" in shown or not shown else ""
-    return f"{fence}{pad}{shown}{pad}{fence}".replace("|", "\\|")
+    return code_span(shown).replace("|", "\\|")
 
 
 def words(text: str, longest: int = _LONGEST_TEXT) -> str:

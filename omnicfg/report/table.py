@@ -108,12 +108,13 @@ def render_markdown(rows: Iterable[Row], headers: Sequence[str]) -> str:
     return "".join("| " + " | ".join(line) + " |\n" for line in (head, ["---"] * len(headers), *body))
 
 
-def code(text: str) -> str:
-    """A text on one line as it is, in GitHub's Markdown: between more backticks than it has in a row itself."""
-    told = one_line(text)
-    fence = "`" * (1 + max(map(len, re.findall("`+", told)), default=0))
-    blank = " " if "`" in told else ""
-    return f"{fence}{blank}{told}{blank}{fence}"
+def code_span(text: str) -> str:
+    """A text of one line as it is, in Markdown: between more backticks than it has in a row itself
+    (https://spec.commonmark.org/0.31.2/#code-spans).
+    """
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    pad = " " if "`" in text or not text else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
 
 
 def _markdown(cell: str | Cell) -> str:

@@ -32,7 +32,7 @@ kept_reference(Path(sys.argv[1]), Path(sys.argv[2]))
 def _run(context: Context) -> None:
     folder = context.folder("parity")
     results = Results(folder)
-    missing = [place for place in _PLACES if fits(place, context) and not results.done(_file(place))]
+    missing = [place for place in _PLACES if _fits(place, context) and not results.done(_file(place))]
     if not missing:
         return
     scratch = folder / "scratch"
@@ -48,7 +48,7 @@ def _run(context: Context) -> None:
             one.result()
 
 
-def fits(place: str, context: Context) -> bool:
+def _fits(place: str, context: Context) -> bool:
     """Whether the GPUs that a place names are there. A CPU stands in for any number of them."""
     return context.cpu or len(_PLACES[place][0].split(",")) <= len(context.devices)
 
@@ -95,7 +95,7 @@ def _table(context: Context) -> Table:
     right = True
     for place in _PLACES:
         if not results.done(_file(place)):
-            lines.append(f"{place}: missing" if fits(place, context) else f"{place}: needs more GPUs than there are")
+            lines.append(f"{place}: missing" if _fits(place, context) else f"{place}: needs more GPUs than there are")
             right = False
             continue
         one = results.read(_file(place))
