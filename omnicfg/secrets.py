@@ -136,14 +136,16 @@ def without_passwords(text: str) -> str:
     return re.sub(_URL_LOGIN, HIDDEN, text) if "://" in text else text
 
 
-def secret_spans(line: str) -> list[tuple[int, int]]:
-    """The parts of a line of YAML or of a command that must not be shown: start and end, from 0, in order, apart."""
-    keys = [match for match in re.finditer(_YAML_KEY, line) if looks_secret(match["key"])]
-    first, length = len(line) - len(line.lstrip(" \t-?")), len(line.rstrip())
-    found = [(key.end(), _value_end(line, key.end(), length, in_block=key.start() <= first)) for key in keys]
-    found += [match.span() for pattern in (_URL_LOGIN, _TOKEN) for match in re.finditer(pattern, line)]
-    for pattern in (_FLAG, _ASSIGNED):
-        found += [match.span("value") for match in re.finditer(pattern, line) if looks_secret(match["key"])]
+def secret_spans(line: str, above: str = "") -> list[tuple[int, int]]:
+    """The parts of a line of YAML or of a command that must not be shown: start and end, from 0, in order, apart.
+
+    The key or flag of its first value may end the line ``above``, which may go on by a backslash.
+    """
+    found = _secrets(line)
+    if above:
+        before = above.rstrip().removesuffix("\\").rstrip() + " "
+        joined = before + re.sub(r"^(\s*)-(?=\s)", r"\1 ", line)
+        found += [(start - len(before), end - len(before)) for start, end in _secrets(joined) if start >= len(before)]
     spans: list[tuple[int, int]] = []
     for start, end in sorted(span for span in found if span[0] < span[1]):
         if spans and start < spans[-1][1]:
@@ -151,6 +153,17 @@ def secret_spans(line: str) -> list[tuple[int, int]]:
         else:
             spans.append((start, end))
     return spans
+
+
+def _secrets(line: str) -> list[tuple[int, int]]:
+    """Start and end of each; some may be empty, or lie in others."""
+    keys = [match for match in re.finditer(_YAML_KEY, line) if looks_secret(match["key"])]
+    first, length = len(line) - len(line.lstrip(" \t-?")), len(line.rstrip())
+    found = [(key.end(), _value_end(line, key.end(), length, in_block=key.start() <= first)) for key in keys]
+    found += [match.span() for pattern in (_URL_LOGIN, _TOKEN) for match in re.finditer(pattern, line)]
+    for pattern in (_FLAG, _ASSIGNED):
+        found += [match.span("value") for match in re.finditer(pattern, line) if looks_secret(match["key"])]
+    return found
 
 
 def _value_end(line: str, start: int, length: int, *, in_block: bool) -> int:

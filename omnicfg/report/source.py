@@ -64,7 +64,8 @@ def line_at(lines: list[str], index: int) -> Line:
     if _continues_secret(lines, index):
         start = len(text) - len(text.lstrip())
         return Line(text, [(start, len(text))] if start < len(text) else [])
-    return Line(text, secret_spans(text))
+    with_its_key = index == 0 or _KEY.match(text)
+    return Line(text, secret_spans(text, above="" if with_its_key else lines[index - 1]))
 
 
 def _continues_secret(lines: list[str], index: int) -> bool:
